@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from mfmadsl.emulator.native.library import Library
 
 _INTERPRETED, _INTERPRETED_WAVE = 12e-6, 0.15e-6  # an instruction, and more of each wave
-_LOADED, _COMPILED = 0.4e-3, 5e-3  # a form that is on disk, and one that is not
+_LOADED, _COMPILED = 0.4e-3, 8e-3  # a form that is on disk, and one that is not
 _EARLY = 0.25  # of what a line costs, from when on it may be compiled
-_SHARE = 0.5  # of all interpreting so far, that may go into such lines
+_SHARE = 0.25  # of all interpreting so far, that may go into such lines
 _VISITS, _MANY_WAVES = 2, 64
 
 

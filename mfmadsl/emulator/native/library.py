@@ -1,13 +1,14 @@
 """Native code of forms: kept on disk, loaded once, and found by the names of its functions.
 
-What is on disk belongs to a form, to what writes its code, to LLVM and to this processor. A file
-named by a form holds the digest of an object, and a file named by that digest the object, which is
-checked before it runs. What is missing or broken there is compiled again.
+What is on disk belongs to a form, to what writes its code, to LLVM and to this processor. A link
+named by a form leads to a file named by the digest of an object, which is checked before it runs.
+What is missing or broken there is compiled again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -25,13 +26,13 @@ from mfmadsl.emulator.native.code import NativeCode
 from mfmadsl.emulator.native.driver import DRIVER, write_driver
 from mfmadsl.emulator.native.form import CodeForm
 from mfmadsl.emulator.native.writers import WRITERS
-from mfmadsl.output import OutputError, write_file
 
 Writer = Callable[[ir.Module, str], None]
 """Puts a function of a name into a module."""
 
-_MOST_FILES, _MOST_FOLDERS = 8192, 4
-_DIGEST = re.compile(rb"[0-9a-f]{64}")
+_MOST_OBJECTS, _MOST_FOLDERS = 1024, 4
+_OBJECT = "object-"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def _target_machine() -> llvm.TargetMachine:
@@ -80,12 +81,14 @@ def _read(path: Path) -> bytes:
 
 def _object_of(name: str) -> tuple[str, bytes]:
     """The object on disk that has a function, with its digest; no bytes if there is none."""
-    digest = _read(_folder() / name)
-    if not _DIGEST.fullmatch(digest):
+    link = _folder() / name
+    try:
+        told = os.readlink(link) if link.lstat().st_uid == os.geteuid() else ""
+    except OSError:
         return "", b""
-    told = digest.decode()
-    content = _read(_folder() / told)
-    return told, content if hashlib.sha256(content).hexdigest() == told else b""
+    digest = told.removeprefix(_OBJECT)
+    content = _read(_folder() / told) if _DIGEST.fullmatch(digest) else b""
+    return digest, content if hashlib.sha256(content).hexdigest() == digest else b""
 
 
 @cache
@@ -100,13 +103,15 @@ def _remove_outdated() -> None:
 
 
 def _keep(names: list[str], content: bytes) -> None:
-    digest = hashlib.sha256(content).hexdigest()
+    folder, told = _folder(), _OBJECT + hashlib.sha256(content).hexdigest()
     _remove_outdated()
-    keep(_folder() / digest, content, "*", _MOST_FILES)
+    keep(folder / told, content, f"{_OBJECT}*", _MOST_OBJECTS)
     for name in names:
+        beside = folder / f"{name}.{os.getpid()}"
         try:
-            write_file(_folder() / name, digest.encode(), private=True)
-        except (OSError, OutputError):
+            beside.symlink_to(told)
+            beside.replace(folder / name)
+        except OSError:
             return
 
 
