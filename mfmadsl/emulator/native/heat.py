@@ -18,7 +18,7 @@ _INTERPRETED, _INTERPRETED_WAVE = 12e-6, 0.15e-6  # an instruction, and more of 
 _LOADED, _COMPILED = 0.4e-3, 8e-3  # a form that is on disk, and one that is not
 _EARLY = 0.25  # of what a line costs, from when on it may be compiled
 _SHARE = 0.25  # of all interpreting so far, that may go into such lines
-_VISITS, _MANY_WAVES = 2, 64
+_DESCRIBED = 1e-4  # to look what the code of an instruction would be
 
 
 class Heat:
@@ -59,6 +59,5 @@ HEAT = Heat()
 
 
 def is_considered(visits: int, waves: int) -> bool:
-    """Whether it is time to look what the code of a line would be: that takes as long as to
-    interpret it for some waves."""
-    return visits >= _VISITS or waves >= _MANY_WAVES
+    """Whether it is time to look what the code of a line would be, which takes a while, too."""
+    return visits * (_INTERPRETED + _INTERPRETED_WAVE * waves) >= _DESCRIBED
