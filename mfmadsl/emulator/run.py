@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -30,6 +30,7 @@ from mfmadsl.emulator.machine.order import order_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
 from mfmadsl.emulator.machine.watch import Watcher
 from mfmadsl.emulator.machine.workgroups import LaunchWorkgroups
+from mfmadsl.emulator.native import Stretches, native_code_is_wanted
 from mfmadsl.emulator.request import (
     LOCKSTEP,
     check_arguments,
@@ -39,6 +40,7 @@ from mfmadsl.emulator.request import (
     checked_entries,
     checked_order,
 )
+from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.model import Intrinsic
 
@@ -96,6 +98,12 @@ class Launches(Protocol):
 
 Runnable: TypeAlias = KernelLike | Launches | str
 """What can be emulated; a str is assembly text."""
+
+
+@lru_cache(maxsize=8)
+def _program(text: str, symbol: str | None) -> Program:
+    """The program of a text, which is often launched again."""
+    return read_program(text, symbol)
 
 
 def launches_of(
@@ -201,12 +209,12 @@ def launch_of(
         what = "what `build` returns, or assembly text"
         raise ArgumentTypeError(f"kernel: is {what}, not {described(kernel)}")
     if isinstance(kernel, str):
-        program = read_program(kernel)
+        program = _program(kernel, None)
         block = program.workgroup_size if block is None else block
         if grid is None or block is None:
             raise ArgumentError("assembly text does not say its launch: give grid and block")
     else:
-        program = read_program(kernel.assembly, kernel.symbol)
+        program = _program(kernel.assembly, kernel.symbol)
         grid = kernel.grid if grid is None else grid
         if block is not None and three_extents("block", block) != kernel.block:
             raise ArgumentError(
@@ -248,6 +256,25 @@ def run_launch(
     return run
 
 
+_OPERATIONS, _STRETCHES = "operations", "stretches"
+"""What is kept with a program for its next launch."""
+
+
+def _executor(launch: Launch, budget: int) -> Executor:
+    """Who executes the instructions of a launch, with what launches before have made of them."""
+    program = launch.program
+    machine = machine_of(program, launch.trusted)
+    kept = {} if launch.trusted else program.kept
+    operations = kept.setdefault(_OPERATIONS, [None] * len(program.instructions))
+    compile_one = partial(compile_instruction, machine=machine)
+    executor = Executor(program, budget, compile_one, operations)
+    if native_code_is_wanted() and not executor.changes_mode:
+        stretches = kept.setdefault(_STRETCHES, Stretches(program, machine))
+        executor.shortcut = partial(stretches.run, check=executor.operation)
+        executor.single = partial(stretches.run_one, check=executor.operation)
+    return executor
+
+
 def run_loaded(
     launch: Launch,
     loaded: LoadedProgram,
@@ -268,8 +295,7 @@ def run_loaded(
                 "take a smaller problem"
             )
         groups = np.arange(launch.groups)
-    compile_one = partial(compile_instruction, machine=machine_of(launch.program, launch.trusted))
-    executor = Executor(launch.program, budget, compile_one)
+    executor = _executor(launch, budget)
     advance = None
     if progress is not None:
         advance = Advance(progress, len(groups), executor.executed)

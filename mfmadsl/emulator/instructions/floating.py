@@ -152,6 +152,9 @@ def _exponent(dtype: type) -> Compute:
 
 def _median(a: Array, b: Array, c: Array) -> Array:
     """The largest of the others than the largest; the smallest where one is no number."""
+    usual: Array = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    if not ((usual == 0) | np.isnan(usual)).any():  # zeros have signs, and NaN is an argument's
+        return usual
     top = largest(largest(a, b), c)
     middle = np.where(top == b, largest(a, c), largest(a, b))
     middle = np.where(top == a, largest(b, c), middle)

@@ -33,6 +33,11 @@ OFTEN = 64
 """Branches back, after which whoever runs waves is told of each: they may wait in a loop."""
 
 
+Shortcut = Callable[[Waves, int], int]
+"""Executes several instructions at once, where nobody watches: from where the waves stand, up to
+so many. Says how many."""
+
+
 class Executor:
     """Has groups of waves execute instructions, and joins those that meet again.
 
@@ -45,16 +50,21 @@ class Executor:
         program: Program,
         budget: int,
         compile_one: Callable[[Instruction], Operation],
+        operations: list[Operation | None] | None = None,
     ) -> None:
+        """`operations` has those that were made ready before."""
         self.program = program
         self._budget = budget
         self._compile = compile_one
         self.tick: Callable[[], None] | None = None
-        self._compiled: list[Operation | None] = [None] * len(program.instructions)
-        self._executed = [0] * len(program.instructions)
+        self.shortcut: Shortcut | None = None
+        self.single: Callable[[Waves], bool] | None = None
+        count = len(program.instructions)
+        self._compiled: list[Operation | None] = operations or [None] * count
+        self._executed = np.zeros(len(program.instructions), np.int64)
         # Few programs change what vector instructions do.
         names = {each.name for each in program.instructions}
-        self._changes_mode = not names.isdisjoint(SETS_VECTOR_MODE)
+        self.changes_mode = not names.isdisjoint(SETS_VECTOR_MODE)
         self._indexed: dict[tuple[int, int], Operation] = {}
 
     def counts(self) -> dict[str, int]:
@@ -62,12 +72,12 @@ class Executor:
         total: Counter[str] = Counter()
         for instruction, count in zip(self.program.instructions, self._executed, strict=True):
             if count:
-                total[instruction.name] += count
+                total[instruction.name] += int(count)
         return dict(sorted(total.items()))
 
     def executed(self) -> int:
         """How many instructions all waves have executed, repetitions counted."""
-        return sum(self._executed)
+        return int(self._executed.sum())
 
     def advance(
         self,
@@ -82,10 +92,17 @@ class Executor:
         Says which it was, and gives the groups of waves that took the branch.
         """
         instructions, executed = self.program.instructions, self._executed
+        shortcut = self.shortcut if watch is None and waves.watch is None else None
         while True:
             pc = waves.pc
             if pc >= len(instructions):
                 raise EmulationError("the program ran past its last instruction", kind="no-end")
+            if shortcut is not None and self._takes_shortcut(shortcut, waves, meeting, until):
+                if meeting is not None and waves.pc >= meeting:
+                    return "meeting", []
+                if until is not None and waves.steps >= until:
+                    return "turn", []
+                continue
             instruction = instructions[pc]
             executed[pc] += waves.count
             waves.pc = pc + 1
@@ -109,11 +126,7 @@ class Executor:
                 if split:
                     return "split", split
             else:
-                operation = self._compiled[pc]
-                if operation is None:
-                    operation = self._compile(instruction)
-                    _check_registers(waves, self.program, instruction, operation)
-                    self._compiled[pc] = operation
+                operation = self._compiled[pc] or self.operation(waves, pc)
                 try:
                     split = self._execute(waves, pc, operation, watch)
                 except EmulationError as error:
@@ -130,12 +143,42 @@ class Executor:
             if until is not None and waves.steps >= until:
                 return "turn", []
 
+    def operation(self, waves: Waves, pc: int) -> Operation:
+        """The instruction at a place, made ready. Raises EmulationError for one that is not known,
+        or uses registers that the kernel has not asked for."""
+        operation = self._compiled[pc]
+        if operation is None:
+            instruction = self.program.instructions[pc]
+            operation = self._compile(instruction)
+            _check_registers(waves, self.program, instruction, operation)
+            self._compiled[pc] = operation
+        return operation
+
+    def _takes_shortcut(
+        self, shortcut: Shortcut, waves: Waves, meeting: int | None, until: int | None
+    ) -> bool:
+        """Whether instructions have been executed at once."""
+        pc, steps = waves.pc, waves.steps
+        most = self._budget - steps
+        if meeting is not None:
+            most = min(most, meeting - pc)
+        if until is not None:
+            most = min(most, until - steps)
+        done = shortcut(waves, most)
+        if not done:
+            return False
+        self._executed[pc : pc + done] += waves.count
+        waves.pc, waves.steps = pc + done, steps + done
+        if self.tick is not None and steps // _TICK != waves.steps // _TICK:
+            self.tick()
+        return True
+
     def _execute(
         self, waves: Waves, pc: int, operation: Operation, watch: Watch | None
     ) -> list[Waves]:
         """Execute what computes or accesses memory; the waves that go another way split off."""
         instruction = self.program.instructions[pc]
-        if self._changes_mode and operation.unit in VECTOR_UNITS:
+        if self.changes_mode and operation.unit in VECTOR_UNITS:
             mode = common_mode(waves)
             if mode < 0:
                 return self._by_mode(waves, pc)
@@ -149,7 +192,8 @@ class Executor:
             watch.before(waves, instruction, operation)
         # What is swapped with the program counter may be written over.
         leads_to = operation.leads_to and operation.leads_to(waves)
-        operation.execute(waves)
+        if watch is None or self.single is None or not self.single(waves):
+            operation.execute(waves)
         if watch is not None:
             watch.after(waves, instruction, operation)
         return self._jump(waves, instruction, leads_to) if instruction.name in COMPUTED else []
@@ -179,7 +223,7 @@ class Executor:
         modes."""
         by_place: dict[tuple[int, int, int], Waves] = {}
         for group in groups:
-            mode = common_mode(group) if self._changes_mode else 0
+            mode = common_mode(group) if self.changes_mode else 0
             key = group.portion, group.pc, mode
             by_place[key] = by_place[key].join(group) if key in by_place else group
         return list(by_place.values())

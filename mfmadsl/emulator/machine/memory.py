@@ -62,6 +62,15 @@ class ByteStore:
         self._words = self._bytes.view(np.uint32)
 
     @property
+    def address(self) -> int:
+        """Where its first byte lies on this machine."""
+        return int(self._bytes.ctypes.data)
+
+    def content_of_all(self) -> Bytes:
+        """All bytes."""
+        return self._bytes
+
+    @property
     def size_in_bytes(self) -> int:
         """Bytes that the store holds."""
         return self._bytes.size
@@ -134,6 +143,16 @@ class Host(Protocol):
         """Answer what has come."""
 
 
+@dataclass(frozen=True)
+class SegmentTable:
+    """The segments of an address space in order, for native code: where they start and end, and
+    whether they must not be written."""
+
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    protected: npt.NDArray[np.uint8]
+
+
 class GlobalMemory(ByteStore):
     """Segments in one address space, in the order of their addresses, with guards between them.
 
@@ -157,7 +176,7 @@ class GlobalMemory(ByteStore):
         super().__init__(content)
         self._elsewhere, self._reach, self._freed = elsewhere, reach, freed
         self.segments = tuple(segments)
-        self._first_address = first_address
+        self.first_address = first_address
         self._starts = np.array([s.address for s in segments], np.int64)
         self._ends = np.array([s.address + s.size for s in segments], np.int64)
         self._protected = [
@@ -165,6 +184,9 @@ class GlobalMemory(ByteStore):
             for segment in segments
             if (reason := (protected or {}).get(segment.name))
         ]
+        names = {segment.name for segment, _ in self._protected}
+        flags = np.array([segment.name in names for segment in segments], np.uint8)
+        self.table = SegmentTable(self._starts, self._ends, flags)
 
     @classmethod
     def of_arrays(
@@ -215,7 +237,7 @@ class GlobalMemory(ByteStore):
     @property
     def end(self) -> int:
         """The offset behind the last segment: what lies there is nobody's."""
-        return int(self._ends.max(initial=self._first_address)) - self._first_address
+        return int(self._ends.max(initial=self.first_address)) - self.first_address
 
     def content(self, segment: Segment) -> Bytes:
         """The bytes of an argument."""
@@ -224,11 +246,11 @@ class GlobalMemory(ByteStore):
 
     def offset_of(self, segment: Segment) -> int:
         """Where an argument begins in the store."""
-        return segment.address - self._first_address
+        return segment.address - self.first_address
 
     def describe(self, offset: int) -> str:
         """Where an offset in this memory lies."""
-        return self._describe(offset + self._first_address)
+        return self._describe(offset + self.first_address)
 
     def offsets(
         self, addresses: npt.NDArray[np.uint64], width: int, alignment: int = 1
@@ -243,7 +265,7 @@ class GlobalMemory(ByteStore):
         place = self._segment_of(int(signed.min()))
         if place < 0 or int(signed.max()) + width > self._ends[place]:
             self._check_each(signed, width)
-        return _aligned(signed - self._first_address, alignment)
+        return _aligned(signed - self.first_address, alignment)
 
     def _segment_of(self, address: int) -> int:
         """The last segment that begins at an address or before it; -1 if none does."""

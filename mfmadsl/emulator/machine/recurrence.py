@@ -30,9 +30,11 @@ class Recurrence:
         index = waves.index
         again: Mask = self._place[index] == waves.pc
         if again.any():
-            again &= (self._scc[index] == waves.scc) & (self._scalar[:, index] == waves.scalar).all(
-                axis=0
-            )
+            again &= self._scc[index] == waves.scc
+            for kept, now in zip(self._scalar, waves.scalar, strict=True):
+                if not again.any():  # mostly a counter among the first tells it
+                    break
+                again &= kept[index] == now
         if again.any():
             for kept, now in (
                 (self._vector, waves.vector),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -138,6 +139,9 @@ class Waves:
     returned: bool = False
     portion: int = 0
     _exec: Mask | None = field(default=None, repr=False)
+    _exec_is_known: bool = field(default=True, repr=False)
+    kept: Any = field(default=None, repr=False)
+    """What whoever runs them keeps with them."""
 
     @property
     def count(self) -> int:
@@ -146,6 +150,8 @@ class Waves:
 
     def exec_mask(self) -> Mask | None:
         """The active lanes, (count, 64), or None when all of them are."""
+        if not self._exec_is_known:
+            self.update_exec()
         return self._exec
 
     # Reading. A type is a letter, b, u, i or f, and a width; the result broadcasts to
@@ -183,7 +189,7 @@ class Waves:
         """
         register = as_register(register)
         target = self._file(register.bank)
-        lanes = self._exec
+        lanes = self.exec_mask()
         if only is not None:
             lanes = only if lanes is None else lanes & only
         for offset, word in enumerate(words_of(value)):
@@ -204,8 +210,9 @@ class Waves:
 
     def write_mask(self, register: Operand, mask: Mask) -> None:
         """Put the result of a comparison into a pair of scalar registers: inactive lanes give 0."""
-        if self._exec is not None:
-            mask = mask & self._exec
+        lanes = self.exec_mask()
+        if lanes is not None:
+            mask = mask & lanes
         full = np.broadcast_to(mask, (self.count, LANES))
         packed = np.packbits(full, axis=1, bitorder="little")
         self.write_scalar(register, packed.view(np.uint64)[:, 0])
@@ -215,6 +222,11 @@ class Waves:
         pair = self.scalar[EXEC : EXEC + 2]
         full = bool((pair == 0xFFFF_FFFF).all())
         self._exec = None if full else self.read_mask(EXEC_PAIR)
+        self._exec_is_known = True
+
+    def forget_exec(self) -> None:
+        """The EXEC registers have changed: whoever asks for active lanes looks there."""
+        self._exec_is_known = False
 
     def fault(
         self,
@@ -248,9 +260,9 @@ class Waves:
     def select(self, chosen: Mask, pc: int) -> Waves:
         """The chosen waves, at another program counter."""
         waves = Waves(
-            self.vector[:, chosen],
-            self.accumulation[:, chosen],
-            self.scalar[:, chosen],
+            np.compress(chosen, self.vector, 1),
+            np.compress(chosen, self.accumulation, 1),
+            np.compress(chosen, self.scalar, 1),
             self.scc[chosen],
             self.workgroup[chosen],
             self.index[chosen],

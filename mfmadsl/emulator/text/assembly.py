@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from mfmadsl.emulator.error import EmulationError, OperandError
 from mfmadsl.emulator.text.data import CODE, DataSection, data_of
@@ -134,6 +135,8 @@ class Program:
     counted_scalars: int = 0
     retries: bool = False
     sources: Mapping[int, str] = field(default_factory=dict)
+    kept: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What whoever runs it has made of it, for the next time."""
 
     @cached_property
     def scalar_registers(self) -> int:

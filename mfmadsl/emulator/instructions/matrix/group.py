@@ -5,6 +5,7 @@ Source: docs/emulator.md, "The bits of a matrix instruction".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,12 +15,19 @@ from mfmadsl.emulator.instructions.matrix.arithmetic import Sum
 from mfmadsl.emulator.instructions.matrix.host_code import F32, F64, I32, I64, TYPES, Vector
 
 _NOTHING = -8192  # below any exponent
-_SIGN, _INFINITE, _TWO = -0x8000_0000, 0x7F80_0000, 0x4000_0000  # patterns of float32
+_FAR = 128  # shifts of more bits leave nothing of a number, either
+_SIGN, _MAGNITUDE, _INFINITE, _TWO = (
+    -0x8000_0000,
+    0x7FFF_FFFF,
+    0x7F80_0000,
+    0x4000_0000,
+)  # patterns of float32
 
 
 @dataclass(frozen=True)
 class MatrixProduct:
-    """A product yet to be made; `exponent` is that of a product of significands."""
+    """A product yet to be made; `exponent` is that of a product of significands, which the factors
+    are, but for narrow ones, which are the numbers themselves."""
 
     left: Vector
     right: Vector
@@ -43,22 +51,36 @@ def start(how: Sum, c: Vector) -> Vector:
     return c.to(state_of(how))
 
 
-def add_group(how: Sum, total: Vector, products: Sequence[MatrixProduct], special: bool) -> Vector:
-    """A sum to which one more group of products is added."""
+def add_group(
+    how: Sum,
+    total: Vector,
+    products: Sequence[MatrixProduct],
+    special: bool,
+    peaks: Sequence[Vector] = (),
+) -> Vector:
+    """A sum to which one more group of products is added.
+
+    `peaks` are the largest exponents of its parts (see `parts_of`), where products have none.
+    """
     first = products[0]
     if how.kind in ("integers", "once"):
         return first.value + total
     if how.kind == "chain":
         return first.left.multiply_add(first.right, total)
     if how.kind == "exact":
-        return _exactly(total, [p.value for p in products])
+        return _with_one_nan(_exactly(total, [p.value for p in products]))
     if how.kind == "pairs":
-        return _by_pairs(total, [_flushed(p.value) for p in products])
+        return _with_one_nan(_by_pairs(total, [_flushed(p.value) for p in products]))
     if not special:
-        return _aligned(how, total, products)
+        return _aligned(how, total, products, peaks)
     if how.kind == "interleaved":
         total = _unless_ignored(how, total, products)
-    return _with_specials(how, _aligned(how, total, products), total, products)
+    return _with_one_nan(_with_specials(how, _aligned(how, total, products), total, products))
+
+
+def _with_one_nan(values: Vector) -> Vector:
+    """All NaNs the same: which of several comes out of a sum, LLVM leaves open."""
+    return ((values.bits() & _MAGNITUDE) > _INFINITE).choose(math.nan, values)
 
 
 # gfx908: the exact sum of C and a group of products, rounded once.
@@ -128,27 +150,34 @@ def _flushed(values: Vector) -> Vector:
 # gfx942: products cut at 24 bits below the largest exponent.
 
 
-def _aligned(how: Sum, c: Vector, products: Sequence[MatrixProduct]) -> Vector:
+def parts_of(how: Sum, products: Sequence[MatrixProduct]) -> list[Sequence[MatrixProduct]]:
+    """The products of a group that are cut together."""
+    return [products] if how.kind == "aligned" else [products[0::2], products[1::2]]
+
+
+def _aligned(
+    how: Sum, c: Vector, products: Sequence[MatrixProduct], peaks: Sequence[Vector] = ()
+) -> Vector:
+    cut = parts_of(how, products)
+    peaks = peaks or [peak_of(part) for part in cut]
     if how.kind == "aligned":
-        total, exponent = _cut_sum(how, products)
+        total, exponent = _cut_sum(how, cut[0], peaks[0])
     else:
-        parts = [_cut_sum(how, products[parity::2]) for parity in (0, 1)]
+        parts = [_cut_sum(how, part, peak) for part, peak in zip(cut, peaks, strict=True)]
         exponent = parts[0][1].maximum(parts[1][1])
         shifted = [_shifted(part, exponent - own) for part, own in parts]
         total = shifted[0] + shifted[1]
 
-    bits = c.bits()
-    biased = bits >> 23 & 0xFF
+    biased = c.bits() >> 23 & 0xFF
     of_c = biased.maximum(1) - 127
-    magnitude = (bits & 0x7F_FFFF) | (biased != 0).if_true(1 << 23)
-    significand = (bits < 0).choose(magnitude * -1, magnitude)
     largest = exponent.maximum(of_c)
-    # In units of 2^-32 and 2^-24 of the largest exponent: a shift to the right rounds down.
-    from_products = _shifted(total.to(I64) << 8, (largest - exponent).to(I64))
-    from_c = _shifted(significand << 1, largest - of_c)
+    # In units of 2^-32 and 2^-24 of the largest exponent, rounded down: float64 holds 53 bits.
+    distance = (largest - exponent).minimum(_FAR)
+    from_products = (total.to(F64) * _power(distance * -1 + 8)).floor()
+    from_c = (c.to(F64) * _power(largest * -1 + 24)).floor()
     if how.kind == "interleaved":
-        from_c = (of_c > largest - 26).choose(from_c, 0)
-    return _rounded(from_products + (from_c.to(I64) << 8), largest - 32)
+        from_c = (of_c > largest - 26).choose(from_c, 0.0)
+    return _rounded(from_c.multiply_add(c.of(from_c.like(256.0)), from_products), largest - 32)
 
 
 def _shifted(values: Vector, count: Vector) -> Vector:
@@ -158,35 +187,42 @@ def _shifted(values: Vector, count: Vector) -> Vector:
 
 def _unless_ignored(how: Sum, c: Vector, products: Sequence[MatrixProduct]) -> Vector:
     """C, or 0 where it is infinite or NaN and the products are large: it counts as below 1."""
-    _, exponent = _cut_sum(how, products)
+    exponent = peak_of(products)
     special = (c.bits() & _INFINITE) == _INFINITE
     return (special & (exponent > 24)).choose(0.0, c)
 
 
-def _cut_sum(how: Sum, products: Sequence[MatrixProduct]) -> tuple[Vector, Vector]:
-    """The sum in units of 2^-24 of the largest exponent, and that exponent."""
+def peak_of(products: Sequence[MatrixProduct]) -> Vector:
+    """The largest exponent of products."""
     exponents = [p.exponent for p in products if p.exponent is not None]
     largest = exponents[0]
     for exponent in exponents[1:]:
         largest = largest.maximum(exponent)
+    return largest
+
+
+def _cut_sum(how: Sum, products: Sequence[MatrixProduct], largest: Vector) -> tuple[Vector, Vector]:
+    """The sum in units of 2^-24 of the largest exponent, and that exponent."""
+    exponents = [p.exponent for p in products if p.exponent is not None]
     terms = []
+    if how.narrow:
+        # Products of the numbers themselves, which float32 holds; 2^(24 - largest) times.
+        unit = ((largest * -1 + (127 + 24)) << 23).floats()
+        terms = [(product.value * unit).to(I32) for product in products]
+        # Without a product that is not 0, C alone counts.
+        return _total(terms), (largest > how.zero_exponent + 15).choose(largest, _NOTHING)
     for product, exponent in zip(products, exponents, strict=True):
         # 2^(24 - shift) as a float32, or 0 if the shift leaves nothing.
-        factor = exponent - largest + (127 + 24)
-        if not how.narrow:
-            factor = factor.maximum(0)
+        factor = (exponent - largest + (127 + 24)).maximum(0)
         terms.append((product.value * (factor << 23).floats()).to(I32))
-    if how.narrow:  # without a product that is not 0, C alone counts
-        largest = (largest > how.zero_exponent + 15).choose(largest, _NOTHING)
     return _total(terms), largest
 
 
-def _rounded(values: Vector, exponent: Vector) -> Vector:
-    """values * 2^exponent: floored at 31 bits of fraction, then rounded to float32."""
-    wide = values.to(F64)  # exact: they have at most 40 bits
+def _rounded(wide: Vector, exponent: Vector) -> Vector:
+    """wide * 2^exponent: floored at 31 bits of fraction, then rounded to float32."""
     bits = wide.bits()
     dropped = 52 - 31
-    away = (values < 0).choose(bits + ((1 << dropped) - 1), bits)
+    away = (wide < 0.0).choose(bits + ((1 << dropped) - 1), bits)
     floored = (away & -(1 << dropped)).floats()
     return (floored * _power(exponent)).to(F32)
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from mfmadsl.emulator.instructions.matrix.arithmetic import Arithmetic, arithmetic
 from mfmadsl.emulator.instructions.matrix.formats import format_of
 from mfmadsl.emulator.instructions.matrix.isa import MatrixTile, tiles_of
 from mfmadsl.emulator.instructions.matrix.layout import source_blocks, source_lanes
 from mfmadsl.emulator.machine.mode import Machine
-from mfmadsl.emulator.machine.operation import Operation, reads_of
+from mfmadsl.emulator.machine.operation import OperandRead, Operation, reads_of
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import AssemblySymbol, Literal, Operand, Register, as_register
 from mfmadsl.model import assumed
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator.instructions.matrix.execute import Matrix
 
 _MNEMONIC = re.compile(
     r"v_(?P<form>mfma|smfmac|mfma_scale)_(?P<out>f32|i32|f64)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)"
@@ -108,6 +112,23 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
         from mfmadsl.emulator.instructions.matrix.described import compile_described
 
         return compile_described(instruction, machine)
+    found = matrix_of(instruction, machine)
+    if found is None:
+        return None
+    from mfmadsl.emulator.instructions.matrix.execute import execute
+
+    matrix, passes, reads = found
+    return Operation(
+        lambda waves: execute(waves, matrix), "matrix", reads, (matrix.d,), whole_wave=True,
+        slots=passes,
+    )  # fmt: skip
+
+
+def matrix_of(
+    instruction: Instruction, machine: Machine
+) -> tuple[Matrix, int, tuple[OperandRead, ...]] | None:
+    """A matrix instruction of a chip, the passes that it takes, and what it reads; None if it is
+    not one that is known."""
     name = _parse(instruction.name)
     if name is None or not _is_written_right(name, instruction, machine.arch):
         return None
@@ -128,7 +149,7 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     if not sparse and (1 << cbsz > blocks or abid >= 1 << cbsz):
         return None  # there are not so many blocks to choose from
     # The code for the host needs LLVM, whose import other kernels need not wait for.
-    from mfmadsl.emulator.instructions.matrix.execute import Factor, Matrix, execute
+    from mfmadsl.emulator.instructions.matrix.execute import Factor, Matrix
 
     d, a, b = map(as_register, instruction.operands[:3])
     more = [
@@ -155,10 +176,7 @@ def compile_matrix(instruction: Instruction, machine: Machine) -> Operation | No
     )  # fmt: skip
     if not matrix.has_right_registers:
         return None
-    reads = reads_of(a, b, *more, *((d,) if sparse else ()))
-    return Operation(
-        lambda waves: execute(waves, matrix), "matrix", reads, (d,), whole_wave=True, slots=passes
-    )
+    return matrix, passes, reads_of(a, b, *more, *((d,) if sparse else ()))
 
 
 def _is_written_right(name: _Name, instruction: Instruction, arch: str) -> bool:

@@ -74,22 +74,31 @@ def compile_input(form: FloatFormat, how: Sum, width: int) -> Callable[..., None
             if form == DOUBLE:
                 high = load_vector(builder, words, builder.add(at, register_words), width)
                 store_vector(builder, _double(code, high), numbers, to)
-            elif form == INTEGER:
-                store_vector(builder, _signed(code), numbers, to)
             elif how.splits:
-                value = _value(form, code)
-                significand, exponent = _split(form, code, value, how.zero_exponent)
-                store_vector(builder, significand, numbers, to)
+                number, exponent, magnitude = split_number(form, how, code)
+                store_vector(builder, number, numbers, to)
                 store_vector(builder, exponent, exponents, to)
                 before = Vector(builder, builder.load(largest))
-                magnitude = value.bits() & _MAGNITUDE
                 builder.store(before.maximum(magnitude).value, largest)
             else:
-                store_vector(builder, _value(form, code).to(TYPES[how.factor]), numbers, to)
+                store_vector(builder, whole_number(form, how, code), numbers, to)
     found = Vector(builder, builder.load(largest))
     builder.store(found.largest(), peak)
     builder.ret_void()
     return compile_function(module, "input", 13)
+
+
+def split_number(form: FloatFormat, how: Sum, code: Vector) -> tuple[Vector, Vector, Vector]:
+    """A code as a factor of a sum that splits: the factor, its exponent, and the pattern of the
+    number's magnitude as a float32."""
+    value = _value(form, code)
+    significand, exponent = _split(form, code, value, how.zero_exponent)
+    return value if how.narrow else significand, exponent, value.bits() & _MAGNITUDE
+
+
+def whole_number(form: FloatFormat, how: Sum, code: Vector) -> Vector:
+    """A code as a factor of a sum that does not split."""
+    return _signed(code) if form == INTEGER else _value(form, code).to(TYPES[how.factor])
 
 
 def _double(low: Vector, high: Vector) -> Vector:

@@ -28,7 +28,7 @@ from mfmadsl.emulator.instructions.matrix.host_code import (
 from mfmadsl.emulator.instructions.matrix.numbers import WIDTH, Numbers
 from mfmadsl.emulator.machine.bits import Array
 
-_SAFE = 2.0**126
+SAFE = 2.0**126
 """Below it no sum overflows, and none of its operands is infinite or NaN."""
 
 
@@ -105,7 +105,7 @@ def add_products(
     special = False
     if how.splits:
         largest = max(c.elements.max(), -c.elements.min()) + k * a.peak * b.peak
-        special = not largest < _SAFE  # or NaN
+        special = not largest < SAFE  # or NaN
     add = compile_sum(how, min(n, WIDTH), special)
     add(
         *a.addresses, *b.addresses,
