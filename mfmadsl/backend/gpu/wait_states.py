@@ -7,19 +7,25 @@ search takes a block that it has come to once for done (`GCNHazardRecognizer`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
 
-from mfmadsl.emulator.sanitizer.wait_states import lacking
+from mfmadsl.emulator.sanitizer.wait_states import following, lacking
 from mfmadsl.emulator.text.assembly import parse_assembly
 
 _KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.MULTILINE)
 _LONGEST_NOP = 8  # wait states of one `s_nop` as LLVM writes it
-_REACH = 20  # instructions that one hazard may lie behind another and be mended with it
+_REACH = 20  # instructions that a hazard reaches over at most
+
+_Graph = Mapping[int, Iterable[int]]
 
 
 def with_wait_states(assembly: str) -> str:
-    """LLVM's assembly text with an `s_nop` before each instruction that comes too early on any
-    path."""
+    """LLVM's assembly text with an `s_nop` before each instruction that comes too early on a path
+    which meets another one of the same beginning."""
+    if not _KERNEL.search(assembly):
+        return assembly
     while lines := _missing(assembly):
         assembly = "".join(_padded(assembly, lines))
     return assembly
@@ -30,14 +36,41 @@ def _missing(assembly: str) -> dict[int, int]:
 
     What stands close behind another one that lacks some may lack none once that has them.
     """
-    first, *others = _KERNEL.findall(assembly)
+    first, *_ = _KERNEL.findall(assembly)
     program = parse_assembly(assembly, first)
-    lacks = lacking(program, [program.entry, *(program.labels[name] for name in others)])
+    after = {place: following(program, place) for place in range(len(program.instructions))}
+    before: defaultdict[int, list[int]] = defaultdict(list)
+    for place, others in after.items():
+        for each in others:
+            before[each].append(place)
+    near = _near_joins(after, before)
+    starts = [place for place in near if not near.issuperset(before[place])]
+    starts += [place for place in near if not before[place]]
+    lacks = lacking(program, starts, near)
     return {
         program.instructions[place].line: states
         for place, states in lacks.items()
         if not any(place - back in lacks for back in range(1, _REACH))
     }
+
+
+def _near_joins(after: _Graph, before: _Graph) -> set[int]:
+    """The places a few instructions around those where paths meet that have parted just before."""
+    near: set[int] = set()
+    for place, others in list(before.items()):
+        ways = [_around(before, each) for each in others]
+        if any(one & other for one, other in combinations(ways, 2)):
+            near.update(_around(after, place), *ways)
+    return near
+
+
+def _around(graph: _Graph, place: int) -> set[int]:
+    """The places to which a few steps lead."""
+    found, last = {place}, {place}
+    for _ in range(_REACH):
+        last = {each for one in last for each in graph.get(one, ())} - found
+        found |= last
+    return found
 
 
 def _padded(assembly: str, lines: Mapping[int, int]) -> Iterator[str]:

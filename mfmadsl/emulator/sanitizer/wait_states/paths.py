@@ -6,7 +6,7 @@ place. A jump to a computed address ends a path.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.table import compile_instruction
@@ -26,10 +26,21 @@ _UNITS: dict[str, Unit] = {
 """What executes an instruction, by how its mnemonic begins; all others the scalar ALU."""
 
 
-def lacking(program: Program, entries: Iterable[int]) -> dict[int, int]:
+def following(program: Program, place: int) -> list[int]:
+    """Where a wave may be after the instruction at a place."""
+    instruction = program.instructions[place]
+    target = branch_target(program, instruction)
+    led_to = [] if target is None else [target]
+    if instruction.name == "s_branch" or instruction.name in _ENDS:
+        return led_to
+    return [*led_to, place + 1] if place + 1 < len(program.instructions) else led_to
+
+
+def lacking(program: Program, entries: Iterable[int], within: Container[int]) -> dict[int, int]:
     """How many wait states are missing before instructions, by their places.
 
-    That is what the worst path to each lacks, of those that begin at `entries`.
+    That is what the worst path to each lacks, of those that begin at `entries` and lead over places
+    `within` some of the program.
     """
     sequences, machine = Sequences(program), machine_of(program)
     operations: dict[int, Operation | None] = {}
@@ -44,21 +55,11 @@ def lacking(program: Program, entries: Iterable[int]) -> dict[int, int]:
         number, lack = sequences.follow(number, place, instruction, operations[place])
         if lack is not None:
             found[place] = max(found.get(place, 0), lack.states)
-        for after in _next(program, place):
-            if (after, number) not in seen:
+        for after in following(program, place):
+            if after in within and (after, number) not in seen:
                 seen.add((after, number))
                 pending.append((after, number))
     return found
-
-
-def _next(program: Program, place: int) -> list[int]:
-    """Where a wave may be after an instruction."""
-    instruction = program.instructions[place]
-    target = branch_target(program, instruction)
-    led_to = [] if target is None else [target]
-    if instruction.name == "s_branch" or instruction.name in _ENDS:
-        return led_to
-    return [*led_to, place + 1] if place + 1 < len(program.instructions) else led_to
 
 
 def _operation(instruction: Instruction, machine: Machine) -> Operation | None:

@@ -26,7 +26,7 @@ def test_what_is_missing_on_the_worst_path_is_known_without_running_it(
 ) -> None:
     text = compiled(joined(first, second), "gfx942")
     program = parse_assembly(text)
-    found = lacking(program, [program.entry])
+    found = lacking(program, [program.entry], range(len(program.instructions)))
     early = min(found)
     assert program.instructions[early].text == READ
     states = found[early]
@@ -40,4 +40,9 @@ def test_an_instruction_that_is_not_emulated_may_touch_each_operand() -> None:
         READ, f"v_of_nobody v40, a0\n\t{READ}"
     )
     program = parse_assembly(text)
-    assert program.instructions[min(lacking(program, [program.entry]))].name == "v_of_nobody"
+    assert (
+        program.instructions[
+            min(lacking(program, [program.entry], range(len(program.instructions))))
+        ].name
+        == "v_of_nobody"
+    )
