@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from mfmadsl.cli.failure import fail
-from mfmadsl.cli.kernel import ORDER, SEED
+from mfmadsl.cli.kernel import ORDER, SEED, seed_of
 from mfmadsl.cli.specs import ARCH, OUTPUT, PRODUCT, product_asked
 from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError, MfmadslError
@@ -76,7 +76,7 @@ def device(
     budget: int | None,
     devices: int,
     order: str,
-    seed: int,
+    seed: int | None,
     log: bool,
     command: tuple[str, ...],
 ) -> None:
@@ -106,7 +106,7 @@ def device(
         budget or BUDGET,
         devices,
         order,
-        seed,
+        seed_of(order, seed),
     )
     try:
         ended = run_program(command, options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -94,9 +95,16 @@ ORDER = click.option(
     show_default=True,
     help="How waves take turns: as many as possible together, or at random.",
 )
-SEED = click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of a random order."
-)
+SEED = click.option("--seed", type=click.IntRange(0), help="Of a random order; 0 by default.")
+
+
+def seed_of(order: str, seed: int | None) -> int:
+    """The seed of an order. Raises click's UsageError for one that is none of a random order."""
+    if seed is not None and order != "random":
+        raise click.UsageError("--seed: is of a random order: say --order random, too")
+    return seed or 0
+
+
 REPORT = click.option(
     "--report", type=OUTPUT, metavar="FILE", help="Write a page about it, to look at."
 )
@@ -137,8 +145,8 @@ def budget_of(budget: int | None) -> dict[str, Any]:
 @SEED
 @TRUST
 def emulate(
-    budget: int | None, saved: tuple[str, ...], specs: tuple[Path, ...], order: str, seed: int,
-    **options: Any,
+    budget: int | None, saved: tuple[str, ...], specs: tuple[Path, ...], order: str,
+    seed: int | None, **options: Any,
 ) -> None:  # fmt: skip
     """Run a kernel: assembly text in LLVM's syntax, a code object (.hsaco), or the JSON that
     `gemm --emit json` writes."""
@@ -150,8 +158,8 @@ def emulate(
     try:
         with shown("emulating") as progress:
             run = run_it(
-                kernel, values, progress=progress, trusted=trusted, order=order, seed=seed,
-                **budget_of(budget),
+                kernel, values, progress=progress, trusted=trusted, order=order,
+                seed=seed_of(order, seed), **budget_of(budget),
             )  # fmt: skip
     except MfmadslError as error:
         fail(str(error))
@@ -220,7 +228,7 @@ def _as_sarif(path: Path, kernel: StoredKernel, faults: Sequence[Fault]) -> str:
 @format_option(("text", "json", "sarif"))
 def sanitize(
     budget: int | None, keep_going: bool, unwritten: tuple[int, ...], specs: tuple[Path, ...],
-    order: str, seed: int, form: str, report: Path | None, **options: Any,
+    order: str, seed: int | None, form: str, report: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Run a kernel and look for what the chip does not define: races, missing waits, and more."""
     trusted = _trusted(specs)
@@ -232,10 +240,12 @@ def sanitize(
         raise click.UsageError(f"--unwritten {max(unwritten)}: the kernel takes {len(values)}")
     waves, notes = 0, list[str]()
     try:
-        with shown("sanitizing") as progress:
+        # What the kernel prints must not stand in what a program reads.
+        aside = nullcontext() if form == "text" else redirect_stdout(sys.stderr)
+        with shown("sanitizing") as progress, aside:
             found = run_it(
                 kernel, values, keep_going=keep_going, unwritten=unwritten, trusted=trusted,
-                progress=progress, order=order, seed=seed, **budget_of(budget),
+                progress=progress, order=order, seed=seed_of(order, seed), **budget_of(budget),
             )  # fmt: skip
         faults, counts, waves = found.faults, found.counts, found.run.waves
         notes = caveats((), found.run.trusted)

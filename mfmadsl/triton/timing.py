@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mfmadsl.error import ArgumentError
 from mfmadsl.triton.session import TritonSession
 
 
@@ -54,9 +55,9 @@ class ModelledEvent:
         return True
 
     def elapsed_time(self, end: ModelledEvent) -> float:
-        """Milliseconds until another one. Raises RuntimeError where one was not recorded."""
+        """Milliseconds until another one. Raises ArgumentError where one was not recorded."""
         if self._time is None or end._time is None:
-            raise RuntimeError("both events must be recorded, and made with enable_timing=True")
+            raise ArgumentError("both events must be recorded, and made with enable_timing=True")
         self._source.session.stop_clock()
         if end._cleared - self._cleared > 1:
             return math.inf

@@ -69,6 +69,7 @@ def test_arguments_come_from_files(text: Path, tmp_path: Path) -> None:
         ([*LAUNCH, "--budget", "5"], 1, "executed 5 instructions without reaching its end"),
         ([*LAUNCH, "--order", "randon"], 2, "'randon' is not one of 'lockstep', 'random'"),
         ([*LAUNCH, "--seed", "-1"], 2, "-1 is not in the range x>=0"),
+        ([*LAUNCH, "--seed", "3"], 2, "--seed: is of a random order: say --order random, too"),
     ],
 )
 def test_what_is_wrong_is_told(text: Path, arguments: list[str], code: int, message: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,9 @@ from mfmadsl.emulator.text.operand import (
     as_register,
 )
 from mfmadsl.model import CDNA
+
+if TYPE_CHECKING:
+    from mfmadsl.emulator.text.assembly import Instruction
 
 LANES = CDNA.wave_size
 """Lanes of a wave: the emulator knows CDNA's instructions only, whose waves are all alike."""
@@ -236,13 +239,15 @@ class Waves:
         lane: int | None = None,
         *,
         earlier: EarlierAccess | None = None,
+        at: Instruction | None = None,
     ) -> None:
-        """Tell what one of the waves did wrong, at its current instruction.
+        """Tell what one of the waves did wrong, at its current instruction or `at` another one.
 
         Raises EmulationError, unless whoever watches collects faults to go on.
         """
         group, number = (None, None) if wave is None else self.position.of(int(self.index[wave]))
-        fault = Fault(kind, message, workgroup=group, wave=number, lane=lane, earlier=earlier)
+        line, text = (None, None) if at is None else (at.line, at.text)
+        fault = Fault(kind, message, line, text, group, number, lane, earlier)
         if self.watch is None or not self.watch.collects(self, fault):
             raise EmulationError.of(fault)
 

@@ -120,8 +120,8 @@ class LanesOff:
         passed = lines[self._skipped[jump].place]
         waves.fault(
             "lanes-off",
-            f"ends with lanes off: line {lines[jump].line} jumped past `{passed.text}` in line "
-            f"{passed.line}, which turns them on again, and line {lines[store].line} has stored "
-            "without them",
+            f"a wave ends with lanes off: this jumped past `{passed.text}` in line {passed.line}, "
+            f"which turns them on again, and line {lines[store].line} has stored without them",
             wave,
+            at=lines[jump],
         )

@@ -175,8 +175,9 @@ class Sanitizer:
         if not self._keep_going:
             return False
         instruction = self._program.instructions[waves.pc - 1]
-        line, source = instruction.line, self._program.sources.get(instruction.line)
-        fault = replace(fault, line=line, instruction=instruction.text, source=source)
+        if fault.line is None:
+            fault = replace(fault, line=instruction.line, instruction=instruction.text)
+        fault = replace(fault, source=self._program.sources.get(fault.line or 0))
         if _key(fault) not in self.seen:
             self.found.append(fault)
         self.seen[_key(fault)] = self.seen.get(_key(fault), 0) + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import product
 
 import pytest
 
@@ -11,6 +12,7 @@ from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.native.elementwise import FUNCTIONS
 from mfmadsl.emulator.native.library import library
 from mfmadsl.emulator.native.name import name_of
+from tests.cases import drawn
 from tests.emulator.native.both import (
     MACHINES,
     copied,
@@ -49,8 +51,7 @@ def compare(texts: Iterable[str], machine: Machine) -> int:
     return len(found)
 
 
-@pytest.mark.parametrize("machine", MACHINES[:2], ids=("keeps", "flushes"))
-@pytest.mark.parametrize("group", range(_GROUPS))
+@pytest.mark.parametrize(("group", "machine"), drawn(product(range(_GROUPS), MACHINES[:2]), 4))
 def test_rows(group: int, machine: Machine) -> None:
     names = [
         name for name in ROWS if machine is MACHINES[0] or vector_rows("gfx942")[name].on_floats
@@ -73,9 +74,8 @@ def test_every_row_has_a_test() -> None:
     assert set(missing) == {"v_minimum3_f16", "v_maximum3_f16"}  # there are only packed ones
 
 
-@pytest.mark.parametrize("machine", MACHINES[:2], ids=("keeps", "flushes"))
 @pytest.mark.parametrize(
-    "texts", [compare_texts, packed_texts, lane_texts], ids=("compare", "packed", "lanes")
+    ("texts", "machine"), drawn(product((compare_texts, packed_texts, lane_texts), MACHINES[:2]), 3)
 )
 def test_others(texts: Iterable[str], machine: Machine) -> None:
     assert callable(texts)

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mfmadsl.emulator import EmulationError, emulate
-from mfmadsl.emulator.native import stretch
+from mfmadsl.emulator.native import native_code_is_wanted, stretch
 from mfmadsl.emulator.native.heat import Heat
 from mfmadsl.emulator.sanitizer import sanitize
+from mfmadsl.error import ArgumentError
 from tests.emulator.native.both import (
     KEEPING,
     copied,
@@ -166,3 +167,9 @@ def test_any_stretch(chosen: Sequence[int], seed: int, lanes: str) -> None:
     interpret(one, [known.instruction for known in each], KEEPING)
     assert run_natively(other, [known.step for known in each]) == len(each)
     assert not differences(one, other)
+
+
+def test_a_wish_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MFMADSL_NATIVE", "off")
+    with pytest.raises(ArgumentError, match="MFMADSL_NATIVE: is 0 or 1, not 'off'"):
+        native_code_is_wanted()

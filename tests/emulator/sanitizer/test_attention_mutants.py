@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import mfmadsl
 from mfmadsl import Kernel
 from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.sanitizer import sanitize
+from tests.cases import drawn
 from tests.conftest import ALL
 from tests.emulator.sanitizer.late import emulate_late
 from tests.emulator.sanitizer.mutants import Mutant, mutants
@@ -59,8 +61,7 @@ def right(name: str) -> Right:
     return Right(kernel, (o, logarithm))
 
 
-@pytest.mark.parametrize("share", range(SHARES))
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize(("name", "share"), drawn(product(CASES, range(SHARES)), 8))
 def test_no_fault_escapes(name: str, share: int) -> None:
     planted = mutants(right(name).kernel, seed=share)
     chosen = random.Random(f"{name} {share}").sample(planted, OF_EACH)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from mfmadsl.emulator.sanitizer import sanitize
+from tests.cases import drawn
 from tests.emulator.sanitizer.message import compiled
 
 CHIPS = ("gfx908", "gfx90a", "gfx942", "gfx950")
@@ -105,7 +106,9 @@ def _result(
     return memory, [fault.message for fault in found.faults]
 
 
-ORDERS = pytest.mark.parametrize(("order", "seed"), [("lockstep", 0), ("random", 1), ("random", 2)])
+_ORDERS = ("lockstep", 0), ("random", 1), ("random", 2)
+ORDERS = pytest.mark.parametrize(("order", "seed"), _ORDERS)
+_TYPES = ("float", np.float32), ("double", np.float64), ("half", np.float16)
 
 
 @ORDERS
@@ -121,10 +124,9 @@ def test_a_lock_that_orders_nothing(arch: str) -> None:
     assert any("offset 20 of `p`" in each for each in races), races
 
 
-@ORDERS
-@pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize(
-    ("kind", "dtype"), [("float", np.float32), ("double", np.float64), ("half", np.float16)]
+    ("arch", "kind", "dtype", "order", "seed"),
+    drawn(((arch, *type_, *order) for arch in CHIPS for type_ in _TYPES for order in _ORDERS), 9),
 )
 def test_sums_that_a_loop_of_compare_and_swap_makes(
     arch: str, kind: str, dtype: type[np.floating[Any]], order: str, seed: int
@@ -140,7 +142,7 @@ def test_sums_in_the_lds_that_such_a_loop_makes(arch: str, order: str, seed: int
     assert (memory.view(np.float16)[0], races) == (128, [])
 
 
-@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("arch", drawn(CHIPS, 1))
 def test_a_load_that_no_swap_looks_at_again_is_a_race(arch: str) -> None:
     other = SUM.replace("  ret", "  %now = load half, ptr addrspace(1) %p\n"
                         "  %to = getelementptr half, ptr addrspace(1) %p, i32 9\n"

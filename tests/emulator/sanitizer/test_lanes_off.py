@@ -40,6 +40,8 @@ def found(*changes: tuple[str, str], count: str = "5") -> list[str]:
     text = kernel(text.replace("COUNT", count))
     result = sanitize(text, [np.zeros(128, np.uint32)], (1,), (64,), keep_going=True)
     assert {fault.kind for fault in result.faults} <= {"lanes-off"}
+    # The fault is told at the jump.
+    assert all("branch" in str(fault.instruction) for fault in result.faults)
     return [fault.message for fault in result.faults]
 
 
@@ -55,13 +57,13 @@ def test_lanes_that_are_on_again_are_not_accused() -> None:
 def test_a_wave_without_lanes_jumps_past_the_end_of_the_region() -> None:
     assert found(PAST) == []  # no wave takes the jump
     (told,) = found(PAST, count="0")
-    assert "jumped past `s_or_b64 exec, exec, s[8:9]` in line" in told
+    assert "this jumped past `s_or_b64 exec, exec, s[8:9]` in line" in told
     assert "has stored without them" in told
 
 
 def test_a_wave_with_some_lanes_jumps_past_the_end_of_the_region() -> None:
     (told,) = found(OUT)
-    assert told.startswith("ends with lanes off: line")
+    assert told.startswith("a wave ends with lanes off: this jumped")
     assert found(OUT, count="64") == []  # all lanes are on
 
 

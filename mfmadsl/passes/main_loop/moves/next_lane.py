@@ -12,6 +12,7 @@ from math import prod
 
 import numpy as np
 import numpy.typing as npt
+import tvm_ffi
 from tvm import tirx
 from tvm.tirx import Expr
 
@@ -24,6 +25,7 @@ ROW = 16
 
 _LANE = "threadIdx.x"
 _OTHERS = (0, 1, 3)  # values for which a difference between lanes must be the same
+_LINEAR = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Cast, tirx.Var, tirx.IntImm)
 
 
 def lanes_of_row(own: Expr, length: int, loop: Loop) -> int:
@@ -69,15 +71,34 @@ def _is_same_in_row(condition: Expr, lanes: int, loop: Loop) -> bool:
 
 def _steps(expression: Expr, loop: Loop) -> npt.NDArray[np.int64]:
     """What each thread but the last adds to the one before, for some values of what is not known of
-    threads; a wave's lanes are neighbours."""
+    threads; a wave's lanes are neighbours.
+
+    Raises NotNumbersError where other values might tell something else.
+    """
     names = sorted(loop.threads, key=lambda name: name == _LANE)
     shape = tuple(loop.threads[name] for name in names)
     values = dict(zip(names, np.indices(shape), strict=True))
-    others = {v.name for v in variables_of(expression)} - set(names)
+    others = sorted({v.name for v in variables_of(expression)} - set(names))
+    _check_linear(expression, others)
 
     def at(value: int) -> npt.NDArray[np.int64]:
-        known: Mapping[str, npt.ArrayLike] = values | dict.fromkeys(others, value)
+        apart = {name: value * (n + 1) for n, name in enumerate(others)}
+        known: Mapping[str, npt.ArrayLike] = values | apart
         return np.broadcast_to(numbers(expression, known), shape).reshape(prod(shape))
 
     found = np.stack([at(value) for value in _OTHERS])
     return found[:, 1:] - found[:, :-1]
+
+
+def _check_linear(expression: Expr, names: Sequence[str]) -> None:
+    """Raise NotNumbersError if variables stand under anything but sums and products: what is made
+    of them by a remainder may jump anywhere."""
+
+    def check(part: tvm_ffi.Object) -> None:
+        if isinstance(part, Expr) and not isinstance(part, _LINEAR):
+            jumping.extend(v.name for v in variables_of(part) if v.name in names)
+
+    jumping: list[str] = []
+    tvm_ffi.structural_walk(expression, (Expr, check))
+    if jumping:
+        raise NotNumbersError(jumping[0])

@@ -170,8 +170,8 @@ def test_memory_is_waited_for_twice_a_step(case: Case) -> None:
     assert len(waits) <= 2 * stages + (5 if case.order == "kn" else 0)
 
 
-def test_where_words_come_in_two_loads_twice_as_many_are_left_under_way() -> None:
-    """Rows of an odd length begin anywhere: their words are moved into place."""
+def test_where_words_come_in_two_loads_more_are_left_under_way() -> None:
+    """Rows of an odd length begin anywhere: last lanes load the word behind theirs as well."""
 
     def least(k: int) -> int:
         tiling = Tiling((128, 128), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
@@ -180,7 +180,7 @@ def test_where_words_come_in_two_loads_twice_as_many_are_left_under_way() -> Non
         counts = [re.search(r"vmcnt\((\d+)\)", i.text) for i in turn if i.name == "s_waitcnt"]
         return min(int(count[1]) for count in counts if count)
 
-    assert least(1025) == 2 * least(1026) > 0
+    assert least(1025) > least(1026) > 0
 
 
 def sources(instruction: Instruction) -> list[object]:
