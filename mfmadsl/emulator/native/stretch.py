@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError
-from mfmadsl.emulator.machine.control import NO_EFFECT, PASSED
+from mfmadsl.emulator.machine.control import BRANCHES, COMPUTED, PASSED
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.native.fields import RUN_WORD, STEP_WORDS
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mfmadsl.emulator.native.library import Library
 
 Check = Callable[[Waves, int], object]
-_PASSES = (PASSED | NO_EFFECT) - {"s_endpgm", "s_barrier"}
+_PASSES = PASSED - {"s_endpgm", "s_barrier"}
 _NOTHING = NativeStep(CodeForm("nothing", ""))
 
 
@@ -74,9 +74,7 @@ class Stretches:
         self._program, self._machine = program, machine
         self._lines: list[_Line | None] = [None] * len(program.instructions)
         self._stretches: list[Stretch | None] = [None] * len(program.instructions)
-        self._singles: list[Stretch | NativeStep | Literal[False] | None] = [None] * len(
-            self._lines
-        )
+        self._singles: list[_Single] = [None] * len(program.instructions)
         self._driver: Callable[[int, int, int], int] | None = None
         for line in _lines_of(program):
             self._lines[line.first] = line
@@ -211,10 +209,4 @@ def _lines_of(program: Program) -> list[_Line]:
 
 
 def _ends_line(name: str) -> bool:
-    return name in (
-        "s_endpgm",
-        "s_barrier",
-        "s_setpc_b64",
-        "s_swappc_b64",
-        "s_call_b64",
-    ) or name.startswith(("s_branch", "s_cbranch"))
+    return name in ("s_endpgm", "s_barrier", *COMPUTED) or name.startswith(BRANCHES)
