@@ -28,6 +28,7 @@ from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel, Threads
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 from mfmadsl.passes.main_loop.moves.traffic import traffic_of
+from mfmadsl.passes.main_loop.order.early_loads import with_early_loads
 from mfmadsl.passes.main_loop.order.fill import fills_at_end
 from mfmadsl.passes.main_loop.order.iterations import Iterations
 from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
@@ -106,7 +107,8 @@ def pipeline(
             rewritten = rewrite(statement, again, fills)
             if len(fast) > before:
                 rest = in_sequence(statements[number + 1 :], again)
-                return [*done[: len(done) - len(fills)], rewritten, *renewed(rest, anew)]
+                ahead, rewritten = with_early_loads(done[: len(done) - len(fills)], rewritten)
+                return [*ahead, rewritten, *renewed(rest, anew)]
             done.append(rewritten)
         return done
 

@@ -60,7 +60,16 @@ class Builder:
         orders = Columns(tile.M, 1), columns
         tiles = [
             copy_to_lds(
-                sch, outer, place, read, orders[read.side], k_step, tiling, self.chip, blocks
+                sch,
+                outer,
+                place,
+                read,
+                orders[read.side],
+                k_step,
+                tiling,
+                self.chip,
+                blocks,
+                number(self.product.extents[1 + read.side]),
             )
             for place, read in enumerate(reads)
         ]

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call
+from tvm.ir import Call, TensorLoad
 from tvm.s_tir import SBlock, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import Expr
@@ -62,9 +62,10 @@ class Staged:
 
 def copy_to_lds(
     sch: Schedule, block: SBlockRV, place: int, read: BlockRead, order: Columns, step: LoopRV,
-    tiling: Tiling, chip: Architecture, blocks: int,
+    tiling: Tiling, chip: Architecture, blocks: int, extent: int | None,
 ) -> Staged:  # fmt: skip
     """Copy the tile of what a block reads, [s, rows, k], into the LDS in each step, of all blocks.
+    The matrix has so many rows in its `extent`, if that is known.
 
     There its rows lie in the order of the tiles that read them. What computes the operand is
     inlined. Threads take what lies together in memory: chunks along K, or where rows are neighbours
@@ -102,7 +103,9 @@ def copy_to_lds(
         piece = _piece(memory, size, "ij"[read.side])
         inner = turned_pieces(sch, rows, k, counts, size, piece, threads, blocks, known)
     else:
-        inner = chunks_along_k(sch, rows, k, counts, size, threads, straight, blocks)
+        is_few = extent is not None and extent < counts[0] and _is_computed(sch.get(shared))
+        made = extent if is_few else None
+        inner = chunks_along_k(sch, rows, k, counts, size, threads, straight, blocks, made)
     if blocks > 1:
         inner[0] = sch.fuse(matrices, inner[0])
     bind_copy(sch, inner, tiling.wave_count, chip)
@@ -119,6 +122,14 @@ def _fixed(extent: Expr, copy: SBlock) -> int:
             " that it comes from a symbol"
         )
     return number
+
+
+def _is_computed(copy: SBlock) -> bool:
+    """Whether elements are more than copied, within the edges of the matrix."""
+    value = copy.body.value
+    while (choice := choice_of(value)) is not None:
+        value = choice[1]
+    return not isinstance(value, TensorLoad)
 
 
 def _is_masked(value: Expr) -> bool:

@@ -29,11 +29,18 @@ def bind_copy(sch: Schedule, loops: Sequence[LoopRV], waves: int, chip: Architec
 
 def chunks_along_k(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    straight: bool, blocks: int = 1,
+    straight: bool, blocks: int = 1, made: int | None = None,
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all;
-    but what goes straight into the LDS is as wide as can be."""
+    but what goes straight into the LDS is as wide as can be.
+
+    Of a tile whose elements are computed on the way, no more than so many rows are `made`: all
+    threads share these.
+    """
     width, pieces = max(CHUNK // size, 1), blocks * prod(counts)
+    if made is not None and not straight:
+        while width * size > WORD and made * counts[1] < width * threads:
+            width //= 2
     while width > 1 and (
         counts[1] % width or (not straight and leaves_idle(pieces, width, threads))
     ):

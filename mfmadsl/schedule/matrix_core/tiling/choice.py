@@ -246,7 +246,7 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]
     for parts in parts_worth_a_look(tiling, extents, gemm.chip) if known else (1,):
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
         for variant in legal if parts == 1 else [replace(each, split_k=parts) for each in legal]:
-            if tiles * parts <= _SHARING * units:
+            if tiles * parts <= _SHARING * units or any(read.work for read in gemm.reads):
                 yield from _with_more_waves(variant, gemm, steps, _MOST_WAVES)
             if tiles * parts <= _BUSY * units and any(read.work for read in gemm.reads):
                 more = _with_more_waves(variant, gemm, steps, _LONE_WAVES)
