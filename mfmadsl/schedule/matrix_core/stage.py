@@ -62,7 +62,7 @@ class Staged:
 
 def copy_to_lds(
     sch: Schedule, block: SBlockRV, place: int, read: BlockRead, order: Columns, step: LoopRV,
-    tiling: Tiling, chip: Architecture, blocks: int, extent: int | None,
+    tiling: Tiling, chip: Architecture, blocks: int, extent: int | None = None,
 ) -> Staged:  # fmt: skip
     """Copy the tile of what a block reads, [s, rows, k], into the LDS in each step, of all blocks.
     The matrix has so many rows in its `extent`, if that is known.

@@ -68,7 +68,8 @@ def test_loads_go_between_the_loads_before_them_and_the_barrier() -> None:
     ahead, rest = _parted([READ, WRITE, MEET], ALLOCATED, NAMED, load, use)
     assert [_at(s, ahead) for s in (READ, ALLOCATED, NAMED, load)] == [[0], [1], [2], [3]]
     assert [_at(s, ahead) for s in (WRITE, MEET)] == [[5], [6]]
-    assert _at(load, rest) == [] and _at(use, rest) == [0]
+    assert _at(load, rest) == []
+    assert _at(use, rest) == [0]
 
 
 @pytest.mark.parametrize(
@@ -85,13 +86,15 @@ def test_nothing_moves_without_a_barrier_nor_across_what_a_load_could_tell(
 ) -> None:
     before = [READ, *between]
     ahead, rest = _parted(before, ALLOCATED, NAMED, _load(FETCHED))
-    assert len(ahead) == len(before) and len(rest) == 4
+    assert len(ahead) == len(before)
+    assert len(rest) == 4
 
 
 def test_a_load_whose_place_is_made_before_the_loop_stays() -> None:
     place = Bind(OFFSET, tirx.Cast("int32", tirx.BufferLoad(SUM, [i32(0)])))
     ahead, rest = _parted([READ, WRITE, MEET, place], ALLOCATED, _load(FETCHED))
-    assert len(ahead) == 4 and len(rest) == 3
+    assert len(ahead) == 4
+    assert len(rest) == 3
 
 
 def test_a_load_whose_place_is_read_of_the_lds_stays() -> None:
@@ -104,7 +107,8 @@ def test_a_second_load_into_registers_that_are_used_stays() -> None:
     first, second = _load(FETCHED), _load(FETCHED, i32(16))
     ahead, rest = _parted([READ, MEET], ALLOCATED, NAMED, first, _use(FETCHED), second)
     assert _at(first, ahead) == [3]
-    assert _at(second, ahead) == [] and _at(second, rest)
+    assert _at(second, ahead) == []
+    assert _at(second, rest)
 
 
 def test_only_the_first_iteration_goes_ahead() -> None:
@@ -113,7 +117,9 @@ def test_only_the_first_iteration_goes_ahead() -> None:
     ahead, rest = _parted(
         [READ, MEET], ALLOCATED, AllocBuffer(OTHER), NAMED, first, device.keep_order(), second
     )
-    assert _at(first, ahead) and not _at(second, ahead) and _at(second, rest)
+    assert _at(first, ahead)
+    assert not _at(second, ahead)
+    assert _at(second, rest)
 
 
 def test_loads_in_a_branch_stay() -> None:
