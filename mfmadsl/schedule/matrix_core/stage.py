@@ -103,7 +103,9 @@ def copy_to_lds(
         piece = _piece(memory, size, "ij"[read.side])
         inner = turned_pieces(sch, rows, k, counts, size, piece, threads, blocks, known)
     else:
-        is_few = extent is not None and extent < counts[0] and _is_computed(sch.get(shared))
+        is_few = (
+            extent is not None and extent < counts[0] and _is_computed(sch.get(shared).body.value)
+        )
         made = extent if is_few else None
         inner = chunks_along_k(sch, rows, k, counts, size, threads, straight, blocks, made)
     if blocks > 1:
@@ -124,9 +126,8 @@ def _fixed(extent: Expr, copy: SBlock) -> int:
     return number
 
 
-def _is_computed(copy: SBlock) -> bool:
-    """Whether elements are more than copied, within the edges of the matrix."""
-    value = copy.body.value
+def _is_computed(value: Expr) -> bool:
+    """Whether an element is more than copied, within the edges of the matrix."""
     while (choice := choice_of(value)) is not None:
         value = choice[1]
     return not isinstance(value, TensorLoad)

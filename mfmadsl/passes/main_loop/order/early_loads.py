@@ -157,7 +157,9 @@ def _is(statement: Stmt, other: Stmt) -> bool:
 
 
 def _has_effect(call: Call) -> bool:
-    kind = call.op.get_attr("TCallEffectKind") if isinstance(call.op, Op) else None
+    if not isinstance(call.op, Op):
+        return True
+    kind = call.op.get_attr("TCallEffectKind")  # type: ignore[attr-defined]
     return kind is None or int(kind) > _PURE
 
 

@@ -53,6 +53,7 @@ def _loop() -> For:
 
 def _parted(before: list[Stmt], *loop: Stmt) -> tuple[list[Stmt], list[Stmt]]:
     ahead, rest = with_early_loads(before, SeqStmt([*loop, _loop()]))
+    assert isinstance(rest, SeqStmt)
     return ahead, list(rest.seq)
 
 
