@@ -45,6 +45,8 @@ _Numbers = npt.NDArray[np.int64]
 class FirstSteps:
     """What the first steps of the first round tell.
 
+    `arguments` has the first line of each argument, in their order, and how its own are shared: a
+    row that all workgroups go through ahead of their loop says nothing of what the loop reads.
     `footprint` are the bytes of those arguments that are read. `average` is what a workgroup reads
     on the average, of what the first ones do: those at an edge read less. `inside` is how much of
     its tile lies within the matrices on the average: what it reads of an argument, of the most that
@@ -53,6 +55,7 @@ class FirstSteps:
     """
 
     sharing: Sharing
+    arguments: tuple[tuple[int, Sharing], ...]
     footprint: int
     average: float
     inside: float
@@ -92,15 +95,32 @@ def first_steps(
                 raise
         lines.end()
     asked = np.concatenate([np.zeros(0, np.int64), *lines.asked])
-    line = asked & (1 << _LINE_BITS) - 1
-    total = max(1, len(asked))
-    of_dies = np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line)
+    line = _line(asked)
+    firsts = sorted(start // line_bytes for start in starts)
+    argument = np.searchsorted(firsts, line, side="right") - 1
+    arguments = tuple(
+        (first, _sharing(asked[argument == number], dies)) for number, first in enumerate(firsts)
+    )
     used = np.unique(line) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
     own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
     average = len(asked) / len(groups) / (own / len(profiled)) if own else 1.0
-    sharing = Sharing(len(of_dies) / total, len(used) / total)
-    return FirstSteps(sharing, read, average, _inside(lines.read_bytes, lines.loads_of))
+    inside = _inside(lines.read_bytes, lines.loads_of)
+    return FirstSteps(_sharing(asked, dies), arguments, read, average, inside)
+
+
+def _line(asked: _Numbers) -> _Numbers:
+    """The lines, without who asks for them."""
+    return asked & (1 << _LINE_BITS) - 1
+
+
+def _sharing(asked: _Numbers, dies: int) -> Sharing:
+    """How many of the lines are distinct, of those that all workgroups ask for; all of none."""
+    if not len(asked):
+        return Sharing(1.0, 1.0)
+    line = _line(asked)
+    of_dies = np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line)
+    return Sharing(len(of_dies) / len(asked), len(np.unique(line)) / len(asked))
 
 
 def _inside(read_bytes: _Numbers, loads: _Numbers) -> float:

@@ -12,7 +12,7 @@ from mfmadsl.emulator.machine.launch import Launch, Load
 from mfmadsl.emulator.profiler.chip import Work
 from mfmadsl.emulator.profiler.known_chip import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
-from mfmadsl.emulator.profiler.sharing import first_steps
+from mfmadsl.emulator.profiler.sharing import FirstSteps, first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.profiler.uneven import Uneven, growth, is_uneven, uneven
 from mfmadsl.emulator.run import run_loaded
@@ -70,7 +70,7 @@ def work_of_launch(
         read / recorded * seen.average * alike / groups,
         stored / recorded,
         seen.footprint,
-        _of_requests(seen.sharing, _distinct_bytes(recorder, chip.line_bytes), read),
+        _of_requests(seen, _distinct_lines(recorder), read / chip.line_bytes),
         flops / recorded * alike,
         {kind: count / recorded * alike for kind, count in switching.items()},
         1 - (1 - seen.inside) * len(first_round) / groups,  # of the others nothing was seen
@@ -125,16 +125,25 @@ def _cycles(chip: Architecture, launch: Launch, recorder: Recorder, copies: int)
     return simulate(chip, program.instructions, recorder.operations, traces, per_group).cycles
 
 
-def _distinct_bytes(recorder: Recorder, line_bytes: int) -> int:
-    """Bytes of the lines that each workgroup reads, counted once, summed over workgroups."""
+def _distinct_lines(recorder: Recorder) -> npt.NDArray[np.int64]:
+    """The lines that each workgroup reads, each once, of all workgroups."""
     lines: dict[int, set[int]] = {}
     for trace in recorder.traces:
         lines.setdefault(trace.group, set()).update(*trace.lines.values())
-    return sum(map(len, lines.values())) * line_bytes
+    return np.array([line for own in lines.values() for line in own], np.int64)
 
 
-def _of_requests(sharing: Sharing, distinct: float, requested: float) -> Sharing:
-    """What is shared of the distinct lines of workgroups, as shares of what they ask of the L2:
-    the vector L1 cache answers for some, and for others it asks twice."""
-    scale = distinct / requested if requested else 1.0
-    return Sharing(min(1.0, sharing.die * scale), min(1.0, sharing.chip * scale))
+def _of_requests(
+    seen: FirstSteps, distinct: npt.NDArray[np.int64], requested: float
+) -> Sharing:  # fmt: skip
+    """What is shared of the distinct lines of workgroups, argument by argument, as shares of the
+    lines that they ask of the L2: the vector L1 cache answers for some, and for others it asks
+    twice."""
+    if not requested:
+        return seen.sharing
+    firsts = [first for first, _ in seen.arguments]
+    argument = np.searchsorted(firsts, distinct, side="right") - 1
+    counts = np.bincount(argument, minlength=len(firsts))
+    each = [(int(count), of) for count, (_, of) in zip(counts, seen.arguments, strict=True)]
+    die, chip = sum(n * of.die for n, of in each), sum(n * of.chip for n, of in each)
+    return Sharing(min(1.0, die / requested), min(1.0, chip / requested))
