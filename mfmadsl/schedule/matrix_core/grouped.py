@@ -147,12 +147,11 @@ def grouped_tilings(
     loads = loads_of(product.memories, sizes, chip)
     together = _together(product, chip)
 
-    def of_groups(rows: int, count: int) -> ProductShape:
-        return ProductShape(max(1, rows), n, k, max(1, count), reads, 4, loads, together)
-
     named = {each.name: each for each in instructions}
-    even = of_groups(-(-m // groups), groups)
-    largest, others = of_groups(m // 2, 1), of_groups(m // 2 // (groups - 1), groups - 1)
+    even, largest, others = (
+        ProductShape(rows, n, k, count, reads, 4, loads, together)
+        for rows, count in shapes_of_groups(groups, m)
+    )
 
     def seconds(tiling: Tiling) -> float:
         """Of rows that are even, and of a group that has half of them."""
@@ -170,6 +169,13 @@ def grouped_tilings(
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
     return sorted(found, key=seconds)
+
+
+def shapes_of_groups(groups: int, m: int) -> tuple[tuple[int, int], ...]:
+    """(rows, how many groups have so many) by which tilings are chosen: of groups that have as many
+    each, then of one that has half of all rows, and of the others beside it."""
+    others = groups - 1
+    return (-(-m // groups), groups), (max(1, m // 2), 1), (max(1, m // 2 // others), others)
 
 
 def _instructions(

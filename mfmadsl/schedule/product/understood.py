@@ -20,12 +20,13 @@ from mfmadsl.schedule.product.dequantised import dequantised, is_dequantised
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.grouped import GroupedProduct, grouped_product
 from mfmadsl.schedule.product.index_type import in_32_bits
+from mfmadsl.schedule.product.scaled_groups import ScaledGroups, scaled_groups
 from mfmadsl.schedule.product.scaled_sum import SCALE
 
 _OCTET = "uint8"  # of scales, of an index, and of packed elements
 
 
-SpecialProduct: TypeAlias = DescribedProduct | BlockScaledProduct | GroupedProduct
+SpecialProduct: TypeAlias = DescribedProduct | BlockScaledProduct | GroupedProduct | ScaledGroups
 Understood: TypeAlias = SpecialProduct | PrimFunc
 
 
@@ -37,9 +38,12 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
 
     Raises ScheduleError, with the name of the block, for one that only looks like it.
     """
+    types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
+    scaled = scaled_groups(in_32_bits(function)) if types & FLOATS else None
+    if isinstance(scaled, ScaledGroups) and is_multiplied(scaled.scaled.types, chip):
+        return scaled
     if (grouped := grouped_product(function)) is not None:
         return grouped
-    types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
     # Most functions have none of these types: the library is not searched for them.
     if types & {SCALE, _OCTET}:
         product = described_product(as_bytes(in_32_bits(function), chip.name))
