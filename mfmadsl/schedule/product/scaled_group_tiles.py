@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import tvm_ffi
 from tvm import tirx
+from tvm.ir import TensorLoad
 from tvm.tirx import Expr, PrimFunc, Var
 
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
@@ -48,9 +50,23 @@ class _OfTiles(BlockScaledProduct):
         known = {k: along_k, self.which: along_k, self.matrix: tirx.max(group, 0)}
         if side == 1:
             return substitute(value, {**known, j: row})
-        found = substitute(value, {**known, i: tirx.max(first, 0) + row})
+        found = substitute(_counting_up(value), {**known, i: tirx.max(first, 0) + row})
         zero = tirx.const(0, str(found.ty.dtype))
         return tirx.if_then_else(first + row < last, found, zero)
+
+
+def _counting_up(value: Expr) -> Expr:
+    """The value, of which what is read to be an index is no less than zero: scales that lie by
+    columns would not tell the passes so."""
+
+    def bounded(load: TensorLoad) -> Expr:
+        return tirx.max(load, tirx.const(0, str(load.ty.dtype)))
+
+    def within(load: TensorLoad) -> Expr:
+        indices = [tvm_ffi.structural_map(each, (TensorLoad, bounded)) for each in load.indices]
+        return tirx.BufferLoad(load.source, indices)
+
+    return tvm_ffi.structural_map(value, (TensorLoad, within))
 
 
 def tiled_scaled_groups(

@@ -42,6 +42,9 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
     scaled = scaled_groups(in_32_bits(function)) if types & FLOATS else None
     if isinstance(scaled, ScaledGroups) and is_multiplied(scaled.scaled.types, chip):
         return scaled
+    if scaled is not None:
+        inner = scaled.scaled if isinstance(scaled, ScaledGroups) else scaled
+        function = _converted(function, inner, chip)
     if (grouped := grouped_product(function)) is not None:
         return grouped
     # Most functions have none of these types: the library is not searched for them.
@@ -54,6 +57,16 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
         return found
     if found is None:
         return function
+    return _converted(function, found, chip)
+
+
+def _converted(
+    function: PrimFunc, found: BlockScaledProduct | NoBlocks, chip: Architecture
+) -> PrimFunc:
+    """The function as one with a product of float32, which its blocks before that compute.
+
+    Raises ScheduleError if there are none.
+    """
     reason = _unfit(found, chip)
     if not found.inside:
         raise found.nest.refusal(f"{reason}: compute its factors in blocks before it")

@@ -72,11 +72,11 @@ class Gathered:
         for variable, value in self.values.items():
             if variable in ranges:
                 continue
-            bound = analyzer.const_int_bound(value)
+            bound = _bound(value, analyzer)
             ends = _ends(variable, elements, analyzer)
             if ends is None:
                 continue
-            least, most = max(ends[0], int(bound.min_value)), min(ends[1], int(bound.max_value))
+            least, most = max(ends[0], bound[0]), min(ends[1], bound[1])
             if least > most:
                 continue
             dtype = str(variable.ty.dtype)
@@ -331,6 +331,15 @@ def _rebuilt(node: Expr, part: Callable[[Expr], Expr]) -> Expr:
     if isinstance(node, Call) and choice_of(node) is None:
         return Call(node.op, [part(each) for each in node.args], attrs=node.attrs, ret_ty=node.ty)
     return node
+
+
+def _bound(value: Expr, analyzer: Analyzer) -> tuple[int, int]:
+    """The least and the most that a value may be, of which TVM knows nothing behind a condition."""
+    if (choice := choice_of(value)) is not None:
+        both = [_bound(each, analyzer) for each in choice[1:]]
+        return min(least for least, _ in both), max(most for _, most in both)
+    bound = analyzer.const_int_bound(value)
+    return int(bound.min_value), int(bound.max_value)
 
 
 def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tuple[int, int] | None:
