@@ -15,11 +15,15 @@ from tvm import tirx
 from tvm.ir import Range, TensorLoad
 from tvm.tirx import Expr, IterVar, PrimFunc, Var
 
+from mfmadsl.model import ELEMENT_TYPES
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct, NoBlocks, scaled_blocks
 from mfmadsl.schedule.product.factors import SummedFactors, summed_factors
 from mfmadsl.schedule.product.grouped import Groups, ends_of, sum_of_groups, what_follows
 from mfmadsl.schedule.product.nest import Nest, loads, same
 from mfmadsl.schedule.product.sum_of_products import uses
+
+NARROW = frozenset(name for name in ELEMENT_TYPES if name.startswith(("float4_e", "float6_e")))
+"""The types of elements of fewer than eight bits."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,15 @@ def scaled_groups(function: PrimFunc) -> ScaledGroups | NoBlocks | None:
     """The first sum of a function of small floats and further factors, of which some are chosen by
     the group of a row.
 
-    Raises ScheduleError, with the name of the block, for what follows it otherwise than a product
-    of groups.
+    Raises ScheduleError, with the name of the block, for elements of fewer than eight bits, and for
+    what follows it otherwise than a product of groups.
     """
     if (found := sum_of_groups(function)) is None:
         return None
     nest, table = found
     if (summed := summed_factors(function, nest)) is None:
         return None
+    _refuse_narrow(nest, summed)
     group = tirx.Var("group", "int32")
     factors, chosen = _of_group(nest, table, group, summed)
     scaled = scaled_blocks(function, nest, SummedFactors(factors, summed.inside))
@@ -64,6 +69,18 @@ def scaled_groups(function: PrimFunc) -> ScaledGroups | NoBlocks | None:
     i, j, k = scaled.axes
     after = what_follows(function, nest, table, (i, j))
     return ScaledGroups(function, nest, (i, j, k), table, ends_of(table), after, scaled, group)
+
+
+def _refuse_narrow(nest: Nest, summed: SummedFactors) -> None:
+    """Raises ScheduleError for elements that only scaled instructions multiply."""
+    for factor in summed.factors:
+        load = factor.value if isinstance(factor, tirx.Cast) else None
+        if isinstance(load, TensorLoad) and (dtype := str(load.source.dtype)) in NARROW:
+            raise nest.refusal(
+                f"multiplies {dtype} for each group of rows, which scaled instructions do for one"
+                " matrix only: give the elements eight bits, or make weights of bytes of two"
+                ' elements, as `quantised_matmul(..., "mxfp4", experts=...)` does'
+            )
 
 
 def _of_group(

@@ -20,7 +20,7 @@ from mfmadsl.schedule.product.dequantised import dequantised, is_dequantised
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.grouped import GroupedProduct, grouped_product
 from mfmadsl.schedule.product.index_type import in_32_bits
-from mfmadsl.schedule.product.scaled_groups import ScaledGroups, scaled_groups
+from mfmadsl.schedule.product.scaled_groups import NARROW, ScaledGroups, scaled_groups
 from mfmadsl.schedule.product.scaled_sum import SCALE
 
 _OCTET = "uint8"  # of scales, of an index, and of packed elements
@@ -39,7 +39,7 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
     Raises ScheduleError, with the name of the block, for one that only looks like it.
     """
     types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
-    scaled = scaled_groups(in_32_bits(function)) if types & FLOATS else None
+    scaled = scaled_groups(in_32_bits(function)) if types & (FLOATS | NARROW) else None
     if isinstance(scaled, ScaledGroups) and is_multiplied(scaled.scaled.types, chip):
         return scaled
     if scaled is not None:

@@ -57,7 +57,9 @@ class Gathered:
     moving: frozenset[Var] = frozenset()
     ranges: Mapping[Var, ir.Range] = field(default_factory=dict)
 
-    def within(self, elements: Sequence[Element], analyzer: Analyzer) -> Gathered:
+    def within(
+        self, elements: Sequence[Element], analyzer: Analyzer, threads: Mapping[str, int]
+    ) -> Gathered:
         """The same, but that none leads out of its array.
 
         Where one would, nobody asks for the element: a condition does not hold, or the array has
@@ -75,6 +77,10 @@ class Gathered:
             bound = _bound(value, analyzer)
             ends = _ends(variable, elements, analyzer)
             if ends is None:
+                if bound[0] >= 0 and not _differs(value, threads):  # an offset of 64 bits
+                    dtype = str(variable.ty.dtype)
+                    first, last = (tirx.const(end, dtype) for end in (bound[0], _LARGEST + 1))
+                    ranges[variable] = ir.Range(first, last)
                 continue
             least, most = max(ends[0], bound[0]), min(ends[1], bound[1])
             if least > most:
@@ -372,7 +378,11 @@ def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tup
     return (min(least for least, _ in ends), max(most for _, most in ends)) if ends else (0, 0)
 
 
+def _differs(value: Expr, threads: Mapping[str, int]) -> bool:
+    """Whether threads may have values of their own."""
+    return any(v.name in threads for v in variables_of(value))
+
+
 def _read(value: Expr, threads: Mapping[str, int]) -> Expr:
     """A value, in a scalar register where it is the same for all threads."""
-    differs = any(v.name in threads for v in variables_of(value))
-    return value if differs or str(value.ty.dtype) != "int32" else device.uniform(value)
+    return value if _differs(value, threads) or str(value.ty.dtype) != "int32" else device.uniform(value)
