@@ -47,9 +47,7 @@ def scaled_groups_schedule(
     with tvm_refusal("workload", ScheduleError):
         columns = columns_in_tiles(product.scaled, tile, taken, chip)
         tiles = *taken.block, parts_of_scaled(product.scaled, taken)[1]
-        tiled = tiled_scaled_groups(
-            product, tiles, (tile.M, tile.N), columns.column, columns.place
-        )
+        tiled = tiled_scaled_groups(product, tiles, (tile.M, tile.N), columns.column, columns.place)
         sch = s_tir.Schedule(tvm.IRModule({"main": tiled.function}))
         _Builder(sch, tiled.product, tiled.names, tile, columns, taken, chip, tiled.store).build()
         function = with_tables(function_of(sch), tiled.tables)

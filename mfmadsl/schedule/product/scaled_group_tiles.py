@@ -9,11 +9,11 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Expr, PrimFunc, Var
 
+from mfmadsl.schedule.product.added_nest import unique
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.block_scaled_tiles import GroupedNames, sum_in_tiles
 from mfmadsl.schedule.product.grouped_tiles import Tables, in_tiles, rows_stored, tables_of
 from mfmadsl.schedule.product.nest import block_names, substitute
-from mfmadsl.schedule.product.added_nest import unique
 from mfmadsl.schedule.product.scaled_groups import ScaledGroups
 from mfmadsl.schedule.product.unread import without_unread
 from mfmadsl.schedule.product.whole_tiles import Order

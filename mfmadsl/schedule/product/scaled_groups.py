@@ -100,4 +100,3 @@ def _of_group(
     )
     left = any(load.source.same_as(buffer) for factor in found for load in loads(factor))
     return found, left
-

@@ -385,4 +385,8 @@ def _differs(value: Expr, threads: Mapping[str, int]) -> bool:
 
 def _read(value: Expr, threads: Mapping[str, int]) -> Expr:
     """A value, in a scalar register where it is the same for all threads."""
-    return value if _differs(value, threads) or str(value.ty.dtype) != "int32" else device.uniform(value)
+    return (
+        value
+        if _differs(value, threads) or str(value.ty.dtype) != "int32"
+        else device.uniform(value)
+    )

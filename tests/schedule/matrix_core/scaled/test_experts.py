@@ -15,7 +15,6 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.schedule import ScheduleError
 from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
 from mfmadsl.schedule.product.grouped import group_of_rows
-
 from tests.cases import FIRST, drawn
 from tests.schedule.matrix_core.scaled.blocks import CHIPS, FLOATS, Blocks, built
 from tests.schedule.matrix_core.scaled.experts import Experts, check
