@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ml_dtypes
@@ -25,7 +25,7 @@ After = Callable[[te.Tensor], te.Tensor]
 class Experts:
     """How such a product is written: its scales, how many experts and, if A has those, tokens."""
 
-    blocks: Blocks = Blocks()
+    blocks: Blocks = field(default_factory=Blocks)
     experts: int = 4
     tokens: int | None = None
 
