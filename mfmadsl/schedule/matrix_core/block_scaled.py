@@ -171,7 +171,7 @@ class BlockScaledBuilder:
         sch.tensorize(sch.get_loops(sums)[-3], tile.COMPUTE)
         sch.decompose_reduction(total, step)
         self._finish(store, parts)
-        annotate_loop(sch, step, self.tiling, self.chip, self._padded(copies))
+        self._annotate(step, copies)
 
     def _finish(self, store: SBlockRV, parts: SBlockRV | None) -> None:
         """Fold what follows into the block that stores the result, or that adds up its parts."""
@@ -185,6 +185,10 @@ class BlockScaledBuilder:
         self.sch.bind(layer, "blockIdx.z")
         self.sch.bind(row, "blockIdx.y")
         self.sch.bind(column, "blockIdx.x")
+
+    def _annotate(self, step: LoopRV, copies: Sequence[Staged]) -> None:
+        """What the passes are told."""
+        annotate_loop(self.sch, step, self.tiling, self.chip, self._padded(copies))
 
     def _padded(self, copies: Sequence[Staged]) -> list[str]:
         """The tiles of which rows past the edges may hold anything."""

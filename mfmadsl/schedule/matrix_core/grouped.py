@@ -15,11 +15,12 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
+from mfmadsl.passes.tir.annotation import BLOCKS_AT_A_TIME
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.instruction import counting_up, of_one_instruction
 from mfmadsl.schedule.matrix_core.selection import loads_of
-from mfmadsl.schedule.matrix_core.stage import reads_turned
+from mfmadsl.schedule.matrix_core.stage import Staged, reads_turned
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     ProductShape,
     candidates,
@@ -79,6 +80,11 @@ class _Builder(Builder):
     def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
         """Each layer is a tile of rows, and most neighbours are of one group."""
         super()._bind_grid(row, layer, column)
+
+    def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
+        """Each die gets tiles of all groups: some have more rows than others."""
+        super()._annotate(k_step, tiles)
+        self.sch.annotate(k_step, BLOCKS_AT_A_TIME, 1)
 
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         sch = self.sch

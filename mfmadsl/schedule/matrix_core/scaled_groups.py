@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import tvm
@@ -11,6 +12,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 
 from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
+from mfmadsl.passes.tir.annotation import BLOCKS_AT_A_TIME
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.matrix_core.block_scaled import (
@@ -25,6 +27,7 @@ from mfmadsl.schedule.matrix_core.block_scaled_tiling import (
 )
 from mfmadsl.schedule.matrix_core.grouped import shapes_of_groups
 from mfmadsl.schedule.matrix_core.instruction import counting_up
+from mfmadsl.schedule.matrix_core.stage import Staged
 from mfmadsl.schedule.product.dataflow import check_bound
 from mfmadsl.schedule.product.grouped_tiles import with_tables
 from mfmadsl.schedule.product.nest import function_of
@@ -64,6 +67,11 @@ class _Builder(BlockScaledBuilder):
     def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
         """Each layer is a tile of rows, and most neighbours are of one group."""
         super()._bind_grid(row, layer, column)
+
+    def _annotate(self, step: LoopRV, copies: Sequence[Staged]) -> None:
+        """Each die gets tiles of all groups: some have more rows than others."""
+        super()._annotate(step, copies)
+        self.sch.annotate(step, BLOCKS_AT_A_TIME, 1)
 
     def _finish(self, store: SBlockRV, parts: SBlockRV | None) -> None:
         sch = self.sch

@@ -77,8 +77,9 @@ class Gathered:
             bound = _bound(value, analyzer)
             ends = _ends(variable, elements, analyzer)
             if ends is None:
-                if bound[0] >= 0 and not _differs(value, threads):  # an offset of 64 bits
-                    dtype = str(variable.ty.dtype)
+                dtype = str(variable.ty.dtype)
+                # What is the same for all threads is added in 64 bits.
+                if bound[0] >= 0 and dtype == "int32" and not _differs(value, threads):
                     first, last = (tirx.const(end, dtype) for end in (bound[0], _LARGEST + 1))
                     ranges[variable] = ir.Range(first, last)
                 continue
