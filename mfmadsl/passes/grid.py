@@ -9,7 +9,8 @@ share their columns while the rows stay in the cache. A loop of the kernel is an
     mfmadsl.grid.workgroups   so many at most, which then walk over the tiles
     mfmadsl.grid.blocks_at_a_time
                               that a die gets, in turn: where some parts of the tiles are more work
-                              than others, as with experts, each die gets of all
+                              than others, as with experts, each die gets of all. Dies begin at
+                              different parts: at any time some read much, and others little
 """
 
 from __future__ import annotations
@@ -132,7 +133,11 @@ def _tile_of(number: Expr, tiles: Expr, dies: int, together: Expr | None) -> Exp
     whole = tirx.floordiv(tiles, together * dies) * (together * dies)
     die, place = tirx.floormod(number, i32(dies)), tirx.floordiv(number, i32(dies))
     turn = _quotient(place, together)
-    dealt = (turn * dies + die) * together + (place - turn * together)
+    turns = tirx.max(_quotient(whole, together * dies), 1)
+    first = _quotient(die * turns, i32(dies))
+    passed = _quotient(turn, turns)  # 0, but of those that are left
+    from_first = tirx.truncmod(turn + first, turns) + passed * turns
+    dealt = (from_first * dies + die) * together + (place - turn * together)
     if constant(tiles) is not None and constant(tiles) == constant(whole):
         return dealt
     return _least(dealt, whole) + _by_die(tirx.max(number - whole, 0), tiles - whole, dies)

@@ -58,12 +58,14 @@ class Gathered:
     ranges: Mapping[Var, ir.Range] = field(default_factory=dict)
 
     def within(
-        self, elements: Sequence[Element], analyzer: Analyzer, threads: Mapping[str, int]
-    ) -> Gathered:
+        self, elements: Sequence[Element], analyzer: Analyzer,
+        threads: Mapping[str, int] | None = None,
+    ) -> Gathered:  # fmt: skip
         """The same, but that none leads out of its array.
 
         Where one would, nobody asks for the element: a condition does not hold, or the array has
-        no such element. What lies there must not be reached, even so.
+        no such element. What lies there must not be reached, even so. Where no place tells, one
+        that is the same for all `threads`, if these are known, is what it is.
         """
         values, analyzer = dict(self.values), analyzer.clone()
         ranges: dict[Var, ir.Range] = {}
@@ -79,7 +81,8 @@ class Gathered:
             if ends is None:
                 dtype = str(variable.ty.dtype)
                 # What is the same for all threads is added in 64 bits.
-                if bound[0] >= 0 and dtype == "int32" and not _differs(value, threads):
+                is_same = threads is not None and not _differs(value, threads)
+                if bound[0] >= 0 and dtype == "int32" and is_same:
                     first, last = (tirx.const(end, dtype) for end in (bound[0], _LARGEST + 1))
                     ranges[variable] = ir.Range(first, last)
                 continue
