@@ -137,7 +137,7 @@ def _tile_of(number: Expr, tiles: Expr, dies: int, together: Expr | None) -> Exp
     first = _quotient(die * turns, i32(dies))
     passed = _quotient(turn, turns)  # 0, but of those that are left
     from_first = tirx.truncmod(turn + first, turns) + passed * turns
-    dealt = (from_first * dies + die) * together + (place - turn * together)
+    dealt: Expr = (from_first * dies + die) * together + (place - turn * together)
     if constant(tiles) is not None and constant(tiles) == constant(whole):
         return dealt
     return _least(dealt, whole) + _by_die(tirx.max(number - whole, 0), tiles - whole, dies)

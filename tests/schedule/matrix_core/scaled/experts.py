@@ -35,7 +35,7 @@ class Experts:
         """The product, and a result that is made of it."""
         m, n, k = shape
         rows = rows_of_groups(m, k, self.experts, self.tokens, types[0], "experts")
-        (given, _), own = rows.parameters[0].shape, self.blocks
+        given, own = m if self.tokens is None else self.tokens, self.blocks
         a, of_a = own._placeholders("A", (), (given, k), own.a, types[0])
         b, of_b = own._placeholders("B", (self.experts,), (n, k), own.b, types[1])
         values = own._value("A", a, of_a, own.a), own._value("B", b, of_b, own.b)
