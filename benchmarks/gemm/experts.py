@@ -3,17 +3,23 @@
     python -m benchmarks.gemm.experts
 
 The shapes are the projections of a Mixtral 8x7B, a Qwen3-235B-A22B, and a DeepSeek-V3 on eight
-GPUs, in f16. Rows are dealt out evenly, or one expert has half of them. "HBM" is the share of the
+GPUs, in f16, fp8, and fp8 with scales of blocks as DeepSeek has them, beside a dense product of the
+same kind. Rows are dealt out evenly, or one expert has half of them. "HBM" is the share of the
 memory's reachable rate of the even one. A row of zeros is as slow as another, so all are. It takes
-five minutes. Behind it come weights of few bits, in two minutes: microseconds of even rows, and how
+15 minutes. Behind it come weights of few bits, in two minutes: microseconds of even rows, and how
 often the time in which memory brings all bytes at 81 % of its peak.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import click
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+from tvm import tirx
 
 import mfmadsl
 from benchmarks.gemm.weights import arrays_of, bound_of
@@ -26,6 +32,11 @@ SHAPES = (
 )
 SMALL = 8, 14336, 4096
 """Experts, N and K of products of weights of few bits."""
+
+KINDS = "f16", "fp8", "blocks"
+"""What is multiplied: numbers of a type, or fp8 with scales of 1 x 128 and 128 x 128 blocks."""
+
+FP8 = {"gfx942": "float8_e4m3fnuz", "gfx950": "float8_e4m3fn"}
 
 FORMATS = ("gptq", "float16"), ("gptq", "bfloat16"), ("mxfp4", "float16"), ("mxfp4", "bfloat16")
 
@@ -42,21 +53,37 @@ def half(rows: int, experts: int) -> npt.NDArray[np.int32]:
     return np.cumsum(counts).astype("int32")
 
 
-def row(arch: str, shape: tuple[int, int, int, int]) -> str:
+def workloads(
+    kind: str, dtype: str, shape: tuple[int, int, int, int]
+) -> tuple[tirx.PrimFunc, tirx.PrimFunc]:
+    """(the dense product, that of experts) of a kind and a type."""
+    m, n, k, experts = shape
+    if kind == "blocks":
+        dense = mfmadsl.block_scaled_matmul(m, n, k, dtype)
+        return dense, mfmadsl.block_scaled_matmul(m, n, k, dtype, experts=experts)
+    dense = mfmadsl.matmul(m, n, k, dtype, "float32", b_transposed=True)
+    return dense, mfmadsl.grouped_matmul(m, n, k, experts, dtype, "float32")
+
+
+def zeros(workload: tirx.PrimFunc, ends: npt.NDArray[np.int32]) -> Iterator[npt.NDArray[Any]]:
+    """Its arguments."""
+    for each in workload.params:
+        dtype = np.dtype(getattr(ml_dtypes, str(each.dtype), str(each.dtype)))
+        yield ends if each.name == "ENDS" else np.zeros([int(x) for x in each.shape], dtype)
+
+
+def row(arch: str, kind: str, shape: tuple[int, int, int, int]) -> str:
     """One line of the table."""
     m, n, k, experts = shape
-    a, c = np.zeros((m, k), "float16"), np.zeros((m, n), "float32")
-    workload = mfmadsl.matmul(m, n, k, "float16", "float32", b_transposed=True)
-    dense = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch), arch=arch)
-    whole = mfmadsl.profile(dense, [a, np.zeros((n, k), "float16"), c]).on_chip
-    workload = mfmadsl.grouped_matmul(m, n, k, experts, "float16", "float32")
-    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch), arch=arch)
-    b = np.zeros((experts, n, k), "float16")
-    first, second = (
-        mfmadsl.profile(kernel, [a, ends(m, experts), b, c]).on_chip for ends in (even, half)
-    )
+    dense, grouped = workloads(kind, "float16" if kind == "f16" else FP8[arch], shape)
+    times = []
+    for workload, several in ((dense, (even,)), (grouped, (even, half))):
+        kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch), arch=arch)
+        for ends in several:
+            times.append(mfmadsl.profile(kernel, [*zeros(workload, ends(m, experts))]).on_chip)
+    whole, first, second = times
     cells = [
-        arch, str(experts), f"{m} x {n} x {k}", f"{whole.seconds * 1e6:.0f}",
+        arch, kind, str(experts), f"{m} x {n} x {k}", f"{whole.seconds * 1e6:.0f}",
         *(f"{time.seconds / whole.seconds:.2f}" for time in (first, second)),
         f"{first.shares['HBM']:.0%}",
     ]  # fmt: skip
@@ -84,11 +111,12 @@ def small_weights(arch: str, rows: int) -> str:
 @click.option("--arch", multiple=True, default=CHIPS, help="a chip")
 def main(arch: tuple[str, ...]) -> None:
     """Print the tables."""
-    print("| modelled | experts | rows x N x K | dense, us | even | half | HBM |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print("| modelled | elements | experts | rows x N x K | dense, us | even | half | HBM |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for chip in arch:
-        for shape in SHAPES:
-            print(row(chip, shape), flush=True)
+        for kind in KINDS:
+            for shape in SHAPES:
+                print(row(chip, kind, shape), flush=True)
     names = " | ".join(name if dtype == "float16" else f"{name}, bf16" for name, dtype in FORMATS)
     print(f"\n| modelled | rows | f16 | {names} |")
     print("| --- " * (3 + len(FORMATS)) + "|")

@@ -7,6 +7,10 @@ share their columns while the rows stay in the cache. A loop of the kernel is an
     mfmadsl.grid.group        rows of tiles (blockIdx.y) of a block of tiles
     mfmadsl.grid.dies         among which workgroups go in turn
     mfmadsl.grid.workgroups   so many at most, which then walk over the tiles
+    mfmadsl.grid.blocks_at_a_time
+                              that a die gets, in turn: where some parts of the tiles are more work
+                              than others, as with experts, each die gets of all. Dies begin at
+                              different parts: at any time some read much, and others little
 """
 
 from __future__ import annotations
@@ -19,10 +23,12 @@ from tvm import tirx
 from tvm.tirx import AttrStmt, Bind, Expr, For, ForKind, PrimFunc, SeqStmt, Stmt, Var
 
 from mfmadsl.passes.tir import device
-from mfmadsl.passes.tir.annotation import DIES, GROUP, WORKGROUPS
+from mfmadsl.passes.tir.annotation import BLOCKS_AT_A_TIME, DIES, GROUP, WORKGROUPS
 from mfmadsl.passes.tir.expression import constant, i32, substitute
 
-_NAMES = {GROUP: "group", DIES: "dies", WORKGROUPS: "workgroups"}
+_NAMES = {
+    GROUP: "group", DIES: "dies", WORKGROUPS: "workgroups", BLOCKS_AT_A_TIME: "blocks_at_a_time",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class LaunchGrid:
     group: int = 1
     dies: int = 1
     workgroups: int | None = None
+    blocks_at_a_time: int | None = None
 
 
 def grid_of(function: PrimFunc) -> LaunchGrid | None:
@@ -68,14 +75,17 @@ def regrid(function: PrimFunc, grid: LaunchGrid) -> PrimFunc:
     }
     body = substitute(body, taken)
     tiles = _product(extents.values())
+    together = None
+    if grid.blocks_at_a_time is not None:
+        together = extents["x"] * _least(extents["y"], i32(grid.group)) * grid.blocks_at_a_time
     if grid.workgroups is None:
         count = tiles
-        placed = [Bind(number, _by_die(own, tiles, grid.dies)), *binds, body]
+        placed = [Bind(number, _tile_of(own, tiles, grid.dies, together)), *binds, body]
         statement: Stmt = SeqStmt(placed)
     else:
         count = _least(tiles, i32(grid.workgroups))
         again = Var("round", "int32")
-        number_of = _by_die(own + again * count, tiles, grid.dies)
+        number_of = _tile_of(own + again * count, tiles, grid.dies, together)
         # The next tile goes where this one was.
         placed = [Bind(number, number_of), *binds, body, device.barrier()]
         rounds = _quotient(tiles - own + (count - 1), count)
@@ -113,6 +123,24 @@ def _places(
     x = let("column", _quotient(left, height))
     y = let("row", block * group + (left - x * height))
     return binds, {"x": x, "y": y, "z": z}
+
+
+def _tile_of(number: Expr, tiles: Expr, dies: int, together: Expr | None) -> Expr:
+    """The tile of a workgroup, both by their numbers: a die has consecutive tiles, or in turn so
+    many `together`, and of those that are left its part."""
+    if together is None or dies == 1:
+        return _by_die(number, tiles, dies)
+    whole = tirx.floordiv(tiles, together * dies) * (together * dies)
+    die, place = tirx.floormod(number, i32(dies)), tirx.floordiv(number, i32(dies))
+    turn = _quotient(place, together)
+    turns = tirx.max(_quotient(whole, together * dies), 1)
+    first = _quotient(die * turns, i32(dies))
+    passed = _quotient(turn, turns)  # 0, but of those that are left
+    from_first = tirx.truncmod(turn + first, turns) + passed * turns
+    dealt: Expr = (from_first * dies + die) * together + (place - turn * together)
+    if constant(tiles) is not None and constant(tiles) == constant(whole):
+        return dealt
+    return _least(dealt, whole) + _by_die(tirx.max(number - whole, 0), tiles - whole, dies)
 
 
 def _by_die(number: Expr, tiles: Expr, dies: int) -> Expr:

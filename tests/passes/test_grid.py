@@ -63,13 +63,14 @@ EXTENT = st.integers(1, 9)
 @given(
     st.sampled_from(["x", "xy", "xyz", "zyx"]), st.tuples(EXTENT, EXTENT, EXTENT),
     st.integers(1, 10), st.sampled_from([1, 2, 3, 8]),
-    st.sampled_from([None, 1, 2, 7, 304]),
+    st.sampled_from([None, 1, 2, 7, 304]), st.sampled_from([None, 1, 2]),
 )  # fmt: skip
 def test_every_tile_once(
-    axes: str, extents: tuple[int, int, int], group: int, dies: int, workgroups: int | None
-) -> None:
+    axes: str, extents: tuple[int, int, int], group: int, dies: int, workgroups: int | None,
+    at_a_time: int | None,
+) -> None:  # fmt: skip
     function = kernel(dict(zip(axes, extents, strict=False)))
-    found = taken(regrid(function, LaunchGrid(group, dies, workgroups)))
+    found = taken(regrid(function, LaunchGrid(group, dies, workgroups, at_a_time)))
     expected = {0}
     for _, extent in zip(axes, extents, strict=False):
         expected = {place * 100 + own for place in expected for own in range(extent)}

@@ -31,7 +31,9 @@ AHEAD = "mfmadsl.ahead"
 """The annotation of an unrolled loop that says 1 if its loads are to come before all else in it.
 Its elements are up to an edge, without gaps, and at least one of them is before it."""
 
-GROUP, DIES, WORKGROUPS = (f"mfmadsl.grid.{name}" for name in ("group", "dies", "workgroups"))
+GROUP, DIES, WORKGROUPS, BLOCKS_AT_A_TIME = (
+    f"mfmadsl.grid.{name}" for name in ("group", "dies", "workgroups", "blocks_at_a_time")
+)
 """Annotations of the grid: rows of tiles in a block of them, dies, and workgroups at most."""
 
 CYCLES = "mfmadsl.cycles"
@@ -44,7 +46,7 @@ REMARK = "mfmadsl.remark"
 _MOST = (1 << 31) - 1
 _NUMBERS = {
     PIPELINE: (1, 4), SWIZZLE: (0, 1), AHEAD: (0, 1), MOVING_EDGES: (0, 1),
-    GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST),
+    GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST), BLOCKS_AT_A_TIME: (1, _MOST),
 }  # fmt: skip
 
 

@@ -66,19 +66,19 @@ def block_scaled_schedule(
     instruction = counting_up(unscaled(find(taken.instruction)))
     tile = load_intrinsic(instruction, taken.k_pack)
     with tvm_refusal("workload", ScheduleError):
-        columns = _columns(product, tile, taken, chip)
-        parts, length = _parts_of_k(product, taken)
+        columns = columns_in_tiles(product, tile, taken, chip)
+        parts, length = parts_of_scaled(product, taken)
         tiles = *taken.block, parts * length
         grouped = grouped_sum(product, tiles, (tile.M, tile.N), columns.column, columns.place)
         sch = s_tir.Schedule(tvm.IRModule({"main": grouped.function}))
         for other in unrelated(grouped.function, product_nest(grouped.function, product.nest.name)):
             sch.compute_inline(sch.get_sblock(other.name))
-        _Builder(sch, product, grouped.names, tile, columns, taken, chip).build()
+        BlockScaledBuilder(sch, product, grouped.names, tile, columns, taken, chip).build()
     check_bound(function_of(sch))
     return sch
 
 
-def _parts_of_k(product: BlockScaledProduct, tiling: Tiling) -> tuple[int, int]:
+def parts_of_scaled(product: BlockScaledProduct, tiling: Tiling) -> tuple[int, int]:
     """(the parts that workgroups share, how many k each has): groups that share scales are not
     parted, so that a part's first scale is a first one of those."""
     of_step, k = tiling.k_step, product.extents[3]
@@ -87,7 +87,7 @@ def _parts_of_k(product: BlockScaledProduct, tiling: Tiling) -> tuple[int, int]:
     return parts_of_k(replace(tiling, k_step=of_step), k)
 
 
-def _columns(
+def columns_in_tiles(
     product: BlockScaledProduct, tile: ModuleType, tiling: Tiling, chip: Architecture
 ) -> Columns:
     """The order in which tiles take columns of C: in turn where rows of B lie along K, and tiles
@@ -99,7 +99,7 @@ def _columns(
 
 
 @dataclass(frozen=True)
-class _Builder:
+class BlockScaledBuilder:
     """The primitives. A wave holds fragments of the shorter side of its tile for a whole step, and
     goes along the longer one: of rows of A across columns of B, or the other way round."""
 
@@ -170,11 +170,25 @@ class _Builder:
         sch.tensorize(init_loop(sch, sch.get_child_blocks(init)[0], [tile.M, tile.N]), tile.FILL)
         sch.tensorize(sch.get_loops(sums)[-3], tile.COMPUTE)
         sch.decompose_reduction(total, step)
+        self._finish(store, parts)
+        self._annotate(step, copies)
+
+    def _finish(self, store: SBlockRV, parts: SBlockRV | None) -> None:
+        """Fold what follows into the block that stores the result, or that adds up its parts."""
         if parts is None:
-            fold_epilogue(sch, store)
+            fold_epilogue(self.sch, store)
         else:
-            fold_into_total(sch, parts)
-        annotate_loop(sch, step, self.tiling, self.chip, self._padded(copies))
+            fold_into_total(self.sch, parts)
+
+    def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
+        """Share the tiles of C among workgroups."""
+        self.sch.bind(layer, "blockIdx.z")
+        self.sch.bind(row, "blockIdx.y")
+        self.sch.bind(column, "blockIdx.x")
+
+    def _annotate(self, step: LoopRV, copies: Sequence[Staged]) -> None:
+        """What the passes are told."""
+        annotate_loop(self.sch, step, self.tiling, self.chip, self._padded(copies))
 
     def _padded(self, copies: Sequence[Staged]) -> list[str]:
         """The tiles of which rows past the edges may hold anything."""
@@ -185,7 +199,7 @@ class _Builder:
 
     def _parts(self, total: SBlockRV) -> tuple[SBlockRV | None, SBlockRV]:
         """(the block that adds up parts of K, None where it is not split; that of each part)."""
-        parts, _ = _parts_of_k(self.product, self.tiling)
+        parts, _ = parts_of_scaled(self.product, self.tiling)
         if parts == 1:
             return None, total
         share, _ = self.sch.split(self.sch.get_loops(total)[-1], [parts, None])
@@ -207,9 +221,7 @@ class _Builder:
         held, moving = (i, j) if self._across else (j, i)
         lead, of_waves = (*share, s), (i_wave, j_wave)
         sch.reorder(*lead, i_block, j_block, *of_waves, step, once, moving, held, i_tile, j_tile)
-        sch.bind(sch.fuse(*lead) if share else s, "blockIdx.z")
-        sch.bind(i_block, "blockIdx.y")
-        sch.bind(j_block, "blockIdx.x")
+        self._bind_grid(sch.fuse(*lead) if share else s, i_block, j_block)
         wave = sch.fuse(*of_waves)
         sch.bind(wave, "threadIdx.y")
         return wave, step, once, moving, [i_tile, j_tile]

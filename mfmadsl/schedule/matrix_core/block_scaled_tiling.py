@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product as pairs
 from math import ceil, prod
@@ -12,7 +12,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
-from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
+from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of, unscaled
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.instruction import of_one_instruction
 from mfmadsl.schedule.matrix_core.selection import loads_of
@@ -99,22 +99,38 @@ def block_scaled_tilings(
     product: BlockScaledProduct, asked: Intrinsic | str | None, chip: Architecture
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
+    estimated = estimator(product, chip)
+    offered = offered_tilings(product, asked, chip)
+    return fastest_first([(estimated(tiling), tiling) for tiling in offered])
+
+
+def offered_tilings(
+    product: BlockScaledProduct, asked: Intrinsic | str | None, chip: Architecture
+) -> list[Tiling]:
+    """The legal tilings that are worth a look. Raises ScheduleError if there are none."""
     instructions, demand = _instructions(product, asked, chip), _demand(product, chip)
-    s, m, n, k = demand.extents
-    found: list[tuple[Estimate, Tiling]] = []
-    for instruction in instructions:
-        gemm = GemmOnChip(
-            m, n, k, s, demand.reads, demand.result.size or _SCALE, instruction, chip,
-            product_of(chip.name), demand.loads,
-        )  # fmt: skip
-        for tiling in _offered(demand, instruction, chip):
-            stored = _stored_bytes(demand, instruction, tiling, chip)
-            found.append((estimate(replace(gemm, result_bytes=stored), tiling), tiling))
+    found = [tiling for each in instructions for tiling in _offered(demand, each, chip)]
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
     # The formula does not know what more waves hide.
-    found = [pair for pair in found if pair[1].wave_count >= _ENOUGH_WAVES] or found
-    return fastest_first(found)
+    return [tiling for tiling in found if tiling.wave_count >= _ENOUGH_WAVES] or found
+
+
+def estimator(product: BlockScaledProduct, chip: Architecture) -> Callable[[Tiling], Estimate]:
+    """What tells how long a product should take with a tiling."""
+    demand = _demand(product, chip)
+    s, m, n, k = demand.extents
+
+    def estimated(tiling: Tiling) -> Estimate:
+        instruction = unscaled(find(tiling.instruction))
+        stored = _stored_bytes(demand, instruction, tiling, chip)
+        gemm = GemmOnChip(
+            m, n, k, s, demand.reads, stored, instruction, chip, product_of(chip.name),
+            demand.loads,
+        )  # fmt: skip
+        return estimate(gemm, tiling)
+
+    return estimated
 
 
 def _instructions(

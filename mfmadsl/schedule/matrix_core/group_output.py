@@ -17,6 +17,7 @@ from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.sym import Analyzer
 from tvm.tirx import Buffer, BufferRegion, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
 
+from mfmadsl.passes.tir.block import in_sequence
 from mfmadsl.passes.tir.expression import (
     among,
     bits_of,
@@ -59,8 +60,14 @@ def _with_innermost(body: Stmt, changed: Callable[[For | tirx.SeqStmt], Stmt | N
     """A statement with others in the place of some of the loops and sequences in it."""
     several: list[For | tirx.SeqStmt] = []
     tvm_ffi.structural_walk(body, ((For, tirx.SeqStmt), several.append))
+    found: dict[int, Stmt] = {}
+    inside: set[int] = set()
     # What is raised within one of TVM's maps loses its type. Outer loops come first.
-    found = {each.__chandle__(): made for each in several if (made := changed(each)) is not None}
+    for each in reversed(several):
+        if each.__chandle__() not in inside and (made := changed(each)) is not None:
+            found[each.__chandle__()] = made
+            if isinstance(each, For) and isinstance(each.body, tirx.SeqStmt):
+                inside.add(each.body.__chandle__())
     return tvm_ffi.structural_map(
         body, ((For, tirx.SeqStmt), lambda each: found.get(each.__chandle__(), each))
     )
@@ -171,10 +178,22 @@ class _Lowering:
             if self._goes_over_rows(statement, found):
                 return self._grouped(found, None, statement)
             return again([statement], self._grouped(found, None, None))
+        if isinstance(inner, tirx.SeqStmt):
+            return self._behind_others(statement, inner)
         if not isinstance(inner, For) or (found := self._found(inner.body)) is None:
             return None
         both = self._goes_over_columns(inner, found) and self._goes_over_rows(statement, found)
         return self._grouped(found, inner, statement) if both else None
+
+    def _behind_others(self, columns: For, sequence: tirx.SeqStmt) -> Stmt | None:
+        """What takes the place of a loop over columns in which others compute, before the block,
+        what it stores: they do so for all columns first."""
+        *before, last = sequence.seq
+        found = self._found(last)
+        if found is None or not self._goes_over_columns(columns, found):
+            return None
+        first = again([columns], in_sequence(before))
+        return tirx.SeqStmt([first, self._grouped(found, columns, None)])
 
     def around(self, block: SBlock) -> SBlock:
         """A block around it, which says to write the results."""

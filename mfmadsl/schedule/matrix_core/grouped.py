@@ -15,11 +15,12 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from mfmadsl.argument import check_type
 from mfmadsl.language import find
 from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
+from mfmadsl.passes.tir.annotation import BLOCKS_AT_A_TIME
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.instruction import counting_up, of_one_instruction
 from mfmadsl.schedule.matrix_core.selection import loads_of
-from mfmadsl.schedule.matrix_core.stage import reads_turned
+from mfmadsl.schedule.matrix_core.stage import Staged, reads_turned
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     ProductShape,
     candidates,
@@ -79,6 +80,11 @@ class _Builder(Builder):
     def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
         """Each layer is a tile of rows, and most neighbours are of one group."""
         super()._bind_grid(row, layer, column)
+
+    def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
+        """Each die gets tiles of all groups: some have more rows than others."""
+        super()._annotate(k_step, tiles)
+        self.sch.annotate(k_step, BLOCKS_AT_A_TIME, 1)
 
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         sch = self.sch
@@ -147,12 +153,11 @@ def grouped_tilings(
     loads = loads_of(product.memories, sizes, chip)
     together = _together(product, chip)
 
-    def of_groups(rows: int, count: int) -> ProductShape:
-        return ProductShape(max(1, rows), n, k, max(1, count), reads, 4, loads, together)
-
     named = {each.name: each for each in instructions}
-    even = of_groups(-(-m // groups), groups)
-    largest, others = of_groups(m // 2, 1), of_groups(m // 2 // (groups - 1), groups - 1)
+    even, largest, others = (
+        ProductShape(rows, n, k, count, reads, 4, loads, together)
+        for rows, count in shapes_of_groups(groups, m)
+    )
 
     def seconds(tiling: Tiling) -> float:
         """Of rows that are even, and of a group that has half of them."""
@@ -170,6 +175,13 @@ def grouped_tilings(
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
     return sorted(found, key=seconds)
+
+
+def shapes_of_groups(groups: int, m: int) -> tuple[tuple[int, int], ...]:
+    """(rows, how many groups have so many) by which tilings are chosen: of groups that have as many
+    each, then of one that has half of all rows, and of the others beside it."""
+    others = groups - 1
+    return (-(-m // groups), groups), (max(1, m // 2), 1), (max(1, m // 2 // others), others)
 
 
 def _instructions(

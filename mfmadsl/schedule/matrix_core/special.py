@@ -13,9 +13,14 @@ from mfmadsl.schedule.matrix_core.block_scaled import block_scaled_schedule
 from mfmadsl.schedule.matrix_core.block_scaled_tiling import block_scaled_tilings
 from mfmadsl.schedule.matrix_core.described import described_schedule, described_tilings
 from mfmadsl.schedule.matrix_core.grouped import grouped_schedule, grouped_tilings
+from mfmadsl.schedule.matrix_core.scaled_groups import (
+    scaled_groups_schedule,
+    scaled_groups_tilings,
+)
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.described import DescribedProduct
 from mfmadsl.schedule.product.grouped import GroupedProduct
+from mfmadsl.schedule.product.scaled_groups import ScaledGroups
 from mfmadsl.schedule.product.understood import SpecialProduct
 
 
@@ -45,6 +50,12 @@ def _kind(product: SpecialProduct) -> _Kind:
         case GroupedProduct():
             return _Kind(
                 "grouped", partial(grouped_schedule, product), partial(grouped_tilings, product)
+            )
+        case ScaledGroups():
+            return _Kind(
+                "grouped",
+                partial(scaled_groups_schedule, product),
+                partial(scaled_groups_tilings, product),
             )
 
 

@@ -23,9 +23,9 @@ from mfmadsl.language import library
 from mfmadsl.model import ELEMENT_TYPES, Architecture, Intrinsic
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.product.factors import summed_factors
+from mfmadsl.schedule.product.factors import SummedFactors, summed_factors
 from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory, stored_memory
-from mfmadsl.schedule.product.nest import Nest, Node, check_plain, is_sum, nests, same, substitute
+from mfmadsl.schedule.product.nest import Nest, check_plain, is_sum, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import check_init, uses
 
 FLOATS = frozenset(name for name in ELEMENT_TYPES if name.startswith(("float8_e4", "float8_e5")))
@@ -91,7 +91,7 @@ class BlockScaledProduct:
                 tvm_ffi.structural_walk(scale, (tirx.FloorDiv, found.append))
         return lcm(*(constant(each.b) or 1 for each in found if each.a.same_as(self.which)))
 
-    def at(self, value: Node, side: int, s: Expr, row: Expr, along_k: Expr) -> Node:
+    def at(self, value: Expr, side: int, s: Expr, row: Expr, along_k: Expr) -> Expr:
         """What is read of A (`side` 0) or B, at a place: an element, or what a group is scaled
         by."""
         *batch, i, j, k = (axis.var for axis in self.axes)
@@ -138,8 +138,16 @@ def is_multiplied(types: tuple[str, str], chip: Architecture) -> bool:
 
 def _found(function: PrimFunc, nest: Nest) -> BlockScaledProduct | NoBlocks | None:
     summed = summed_factors(function, nest)
-    if summed is None:
-        return None
+    return None if summed is None else scaled_blocks(function, nest, summed)
+
+
+def scaled_blocks(
+    function: PrimFunc, nest: Nest, summed: SummedFactors
+) -> BlockScaledProduct | NoBlocks | None:
+    """What a block that sums these factors is, if they are small floats and others.
+
+    Raises ScheduleError, with the name of the block, for loops that none has.
+    """
     elements = [load for factor in summed.factors if (load := _element(factor)) is not None]
     others = [factor for factor in summed.factors if _element(factor) is None]
     if len(elements) != 2 or not others:

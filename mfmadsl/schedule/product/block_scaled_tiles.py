@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from tvm import te, tirx
 from tvm.s_tir import SBlockRealize
@@ -15,12 +13,9 @@ from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.described import axes_of
 from mfmadsl.schedule.product.nest import block_names, nests
 from mfmadsl.schedule.product.unread import without_unread
-from mfmadsl.schedule.product.whole_tiles import inside, whole_extents
+from mfmadsl.schedule.product.whole_tiles import Order, inside, whole_extents
 
 SUM = "float32"
-
-
-Order: TypeAlias = Callable[[Expr], Expr]
 
 
 @dataclass(frozen=True)
@@ -56,10 +51,39 @@ def grouped_sum(
 
     Raises ScheduleError where whole tiles are more than a loop counts.
     """
+    taken = block_names(found.function)
+    inner = sum_in_tiles(found, tiles, lanes, column, taken)
+    axes = list(axes_of(found.nest.store.buffer.shape))
+    places = [axis.var for axis in axes]
+    *batch, i, j = places
+    first: list[Expr] = [*batch] if batch else [tirx.IntImm("int32", 0)]
+    here = [*first, i, place(j)]
+    name = unique(f"{found.nest.name}_result", taken)
+    value = tirx.BufferLoad(inner.result, here)
+    after = element_wise(name, axes, found.nest.store.buffer, places, value)
+    function = replaced(found.function, found.nest, [*inner.statements, after], inner.allocated)
+    return GroupedSum(without_unread(function, found.inside), inner.names)
+
+
+@dataclass(frozen=True)
+class SumInTiles:
+    """The statements of a product in whole tiles, the buffers that it takes, and of these the one
+    of its result."""
+
+    statements: list[Stmt]
+    allocated: list[Buffer]
+    result: Buffer
+    names: GroupedNames
+
+
+def sum_in_tiles(
+    found: BlockScaledProduct, tiles: tuple[int, int, int], lanes: tuple[int, int],
+    column: Order, taken: set[str],
+) -> SumInTiles:  # fmt: skip
+    """The product itself, in blocks of names that are not taken, as `grouped_sum` has it."""
     s, *sides = found.extents
     rows, columns, k = whole_extents(sides, tiles)
     groups = k // found.group
-    taken = block_names(found.function)
     names = GroupedNames(
         unique(f"{found.nest.name}_groups", taken), found.nest.name,
         (unique("A_scales_in_lanes", taken), unique("B_scales_in_lanes", taken)),
@@ -73,20 +97,9 @@ def grouped_sum(
         if (scale := found.scales[side]) is not None:
             to = operands[f"SCALE_{name}"]
             before.append(_scales(found, side, scale, to, taken, order))
-    axes = list(axes_of(found.nest.store.buffer.shape))
-    places = [axis.var for axis in axes]
-    *batch, i, j = places
-    first: list[Expr] = [*batch] if batch else [tirx.IntImm("int32", 0)]
-    here = [*first, i, place(j)]
-    name = unique(f"{found.nest.name}_result", taken)
-    after = element_wise(name, axes, found.nest.store.buffer, places, tirx.BufferLoad(result, here))
-    inner = nests(core)
     assert isinstance(core.body, SBlockRealize)
     own = [*given, result, *core.body.block.alloc_buffers]
-    function = replaced(
-        found.function, found.nest, [*before, *(each.statement for each in inner), after], own
-    )
-    return GroupedSum(without_unread(function, found.inside), names)
+    return SumInTiles([*before, *(each.statement for each in nests(core))], own, result, names)
 
 
 def _scaled_sides(found: BlockScaledProduct) -> list[int]:

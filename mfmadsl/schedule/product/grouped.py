@@ -26,17 +26,16 @@ from mfmadsl.schedule.product.sum_of_products import sum_of_products, uses
 
 
 @dataclass(frozen=True)
-class GroupedProduct:
+class Groups:
     """A product with a matrix for each group of rows, and what is computed of its result.
 
-    `axes` are i, j and k, and `elements` the loads of A and B. The nest `table` tells the group of
-    each row by the rows at which groups end, and `after` what becomes of the result, if anything.
+    `axes` are i, j and k. The nest `table` tells the group of each row by the rows at which groups
+    end, and `after` what becomes of the result, if anything.
     """
 
     function: PrimFunc
     nest: Nest
     axes: tuple[IterVar, IterVar, IterVar]
-    elements: tuple[TensorLoad, TensorLoad]
     table: Nest
     ends: Buffer
     after: Nest | None
@@ -46,6 +45,13 @@ class GroupedProduct:
         """The number of groups, M, N and K."""
         m, n, k = (constant(axis.dom.extent) or 0 for axis in self.axes)
         return constant(self.ends.shape[0]) or 0, m, n, k
+
+
+@dataclass(frozen=True)
+class GroupedProduct(Groups):
+    """A product of plain numbers of groups: `elements` are the loads of A and B."""
+
+    elements: tuple[TensorLoad, TensorLoad]
 
     @property
     def types(self) -> tuple[str, str, str]:
@@ -90,13 +96,20 @@ def grouped_product(function: PrimFunc) -> GroupedProduct | None:
 
     Raises ScheduleError, with the name of the block, for what no schedule is made of.
     """
-    every = nests(function)
-    tables = [nest for nest in every if is_sum(nest) and _is_table(nest)]
-    for table in tables:
-        for nest in every:
-            if is_sum(nest) and nest is not table and _chooses(nest, table):
-                return _found(function, nest, table)
-    _refuse_other_tables([nest for nest in every if is_sum(nest)])
+    if (found := sum_of_groups(function)) is not None:
+        return _found(function, *found)
+    _refuse_other_tables([nest for nest in nests(function) if is_sum(nest)])
+    return None
+
+
+def sum_of_groups(function: PrimFunc) -> tuple[Nest, Nest] | None:
+    """(the first sum of a function that reads what the group of a row chooses, the sum that tells
+    the group of each row), if there are such."""
+    sums = [nest for nest in nests(function) if is_sum(nest)]
+    for table in filter(_is_table, sums):
+        for nest in sums:
+            if nest is not table and _chooses(nest, table):
+                return nest, table
     return None
 
 
@@ -153,9 +166,9 @@ def _found(function: PrimFunc, nest: Nest, table: Nest) -> GroupedProduct:
                 continue
             if any(load.source.same_as(group) for index in a.indices for load in loads(index)):
                 continue
-            after = _after(function, nest, table, (i, j))
-            (ends,) = (region.source for region in table.block.reads)
-            return GroupedProduct(function, nest, (i, j, sums[0]), (a, b), table, ends, after)
+            after = what_follows(function, nest, table, (i, j))
+            ends = ends_of(table)
+            return GroupedProduct(function, nest, (i, j, sums[0]), table, ends, after, (a, b))
     raise nest.refusal(
         f"reads `{group.name}`, the group of a row, but is not C[row, column] += A[row, k]"
         f" * B[{group.name}[row], column, k]"
@@ -168,10 +181,19 @@ def _variables(index: Expr) -> list[tirx.Var]:
     return found
 
 
-def _after(
+def ends_of(table: Nest) -> Buffer:
+    """The rows at which groups end, by which a table tells the group of each row."""
+    (ends,) = (region.source for region in table.block.reads)
+    return ends
+
+
+def what_follows(
     function: PrimFunc, nest: Nest, table: Nest, places: tuple[IterVar, IterVar]
 ) -> Nest | None:
-    """The element-wise block that reads the result, if there is one."""
+    """The element-wise block that reads the result, if there is one.
+
+    Raises ScheduleError for what follows otherwise.
+    """
     result, group = nest.store.buffer, table.store.buffer
     mine = nest.block, table.block
     others = [each for each in nests(function) if not any(map(each.block.same_as, mine))]

@@ -20,9 +20,9 @@ from tvm.tirx import Buffer, BufferStore, Expr, For, IfThenElse, IterVar, PrimFu
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.schedule.product.added_nest import again, element_wise, looped, renamed_block, unique
 from mfmadsl.schedule.product.described import axes_of
-from mfmadsl.schedule.product.grouped import GroupedProduct
+from mfmadsl.schedule.product.grouped import GroupedProduct, Groups
 from mfmadsl.schedule.product.nest import Nest, block_names, buffers, nests, substitute
-from mfmadsl.schedule.product.whole_tiles import inside, whole_extents
+from mfmadsl.schedule.product.whole_tiles import Order, inside, whole_extents
 
 _GRID = "blockIdx.y"
 
@@ -59,7 +59,7 @@ def tiled_groups(found: GroupedProduct, block: tuple[int, int, int]) -> TiledGro
     tiles = m // rows + groups
     _, columns, depth = whole_extents((rows, n, k), block)
     taken = block_names(found.function)
-    tables = _tables(found, rows, tiles, taken)
+    tables = tables_of(found, rows, tiles, taken)
     core = _core(found, (tiles, rows, columns, depth))
     a, b, result = core.params
     (product,) = nests(core)
@@ -68,9 +68,9 @@ def tiled_groups(found: GroupedProduct, block: tuple[int, int, int]) -> TiledGro
         _rows_of_a(found, a, tables, unique("A_rows", taken)),
         _rows_of_b(found, b, tables, unique("B_groups", taken)),
         product.statement,
-        _stored(found, result, tables, store, (tiles, rows, n)),
+        rows_stored(found, result, tables, store, (tiles, rows, n)),
     ]
-    function = _replaced(found, instead, [a, b, result, *(tables.group, tables.first, tables.last)])
+    function = in_tiles(found, instead, [a, b, result], tables)
     return TiledGroups(function, tiles, store, tables)
 
 
@@ -95,7 +95,8 @@ def with_tables(function: PrimFunc, tables: Tables) -> PrimFunc:
     return function.with_body(tvm_ffi.structural_map(function.body, (For, computed)))
 
 
-def _tables(found: GroupedProduct, rows: int, tiles: int, taken: set[str]) -> Tables:
+def tables_of(found: Groups, rows: int, tiles: int, taken: set[str]) -> Tables:
+    """The tables of so many tiles of so many rows, in blocks of names that are not taken."""
     groups, m, *_ = found.extents
     ends = te.placeholder((groups,), name="ENDS", dtype="int32")
     names = [unique(f"tile_{name}", taken) for name in ("group", "first", "last")]
@@ -176,15 +177,19 @@ def _rows_of_b(found: GroupedProduct, to: Buffer, tables: Tables, name: str) -> 
     return element_wise(name, axes, to, places, inside(element, bounds))
 
 
-def _stored(
-    found: GroupedProduct, result: Buffer, tables: Tables, name: str, shape: tuple[int, int, int]
-) -> Stmt:
-    """A block that stores the rows of each tile that there are, as what follows computes them."""
+def rows_stored(
+    found: Groups, result: Buffer, tables: Tables, name: str, shape: tuple[int, int, int],
+    order: Order | None = None,
+) -> Stmt:  # fmt: skip
+    """A block that stores the rows of each tile that there are, as what follows computes them.
+
+    The `order` says where in the result a column is, if not at its own place.
+    """
     given = list(axes_of(shape))
     own = [IterVar(a.dom, tirx.Var(f"v_{a.var.name}", "int32"), IterVar.DataPar) for a in given]
     tile, row, column = (axis.var for axis in own)
     place = tirx.BufferLoad(tables.first, [tile]) + row
-    sums = tirx.BufferLoad(result, [tile, row, column])
+    sums = tirx.BufferLoad(result, [tile, row, column if order is None else order(column)])
     before = found.nest.store
     if found.after is None:
         store = BufferStore(before.buffer, sums, [place, column])
@@ -205,10 +210,13 @@ def _stored(
     return looped(loops, given, realize)
 
 
-def _replaced(
-    found: GroupedProduct, instead: Sequence[Stmt], allocated: Sequence[Buffer]
+def in_tiles(
+    found: Groups, instead: Sequence[Stmt], allocated: Sequence[Buffer], tables: Tables
 ) -> PrimFunc:
-    """The function with these statements in place of the product, and without what they replace."""
+    """The function with these statements in place of the product, and without what they replace.
+
+    They read the tables.
+    """
     gone = [found.table, *([] if found.after is None else [found.after])]
     new: list[Stmt] = []
     for statement in statements(found.function):
@@ -220,6 +228,7 @@ def _replaced(
     root = found.function.body.block
     unused = [found.table.store.buffer, *([] if found.after is None else [found.nest.store.buffer])]
     kept = [b for b in root.alloc_buffers if not any(map(b.same_as, unused))]
+    own = [*allocated, tables.group, tables.first, tables.last]
     return with_root(
-        found.function, with_parts(root, body=in_sequence(new), allocated=[*kept, *allocated])
+        found.function, with_parts(root, body=in_sequence(new), allocated=[*kept, *own])
     )

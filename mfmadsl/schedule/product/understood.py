@@ -20,12 +20,13 @@ from mfmadsl.schedule.product.dequantised import dequantised, is_dequantised
 from mfmadsl.schedule.product.described import DescribedProduct, described_product
 from mfmadsl.schedule.product.grouped import GroupedProduct, grouped_product
 from mfmadsl.schedule.product.index_type import in_32_bits
+from mfmadsl.schedule.product.scaled_groups import NARROW, ScaledGroups, scaled_groups
 from mfmadsl.schedule.product.scaled_sum import SCALE
 
 _OCTET = "uint8"  # of scales, of an index, and of packed elements
 
 
-SpecialProduct: TypeAlias = DescribedProduct | BlockScaledProduct | GroupedProduct
+SpecialProduct: TypeAlias = DescribedProduct | BlockScaledProduct | GroupedProduct | ScaledGroups
 Understood: TypeAlias = SpecialProduct | PrimFunc
 
 
@@ -37,9 +38,15 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
 
     Raises ScheduleError, with the name of the block, for one that only looks like it.
     """
+    types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
+    scaled = scaled_groups(in_32_bits(function)) if types & (FLOATS | NARROW) else None
+    if isinstance(scaled, ScaledGroups) and is_multiplied(scaled.scaled.types, chip):
+        return scaled
+    if scaled is not None:
+        inner = scaled.scaled if isinstance(scaled, ScaledGroups) else scaled
+        function = _converted(function, inner, chip)
     if (grouped := grouped_product(function)) is not None:
         return grouped
-    types = {str(parameter.dtype) for parameter in function.params if hasattr(parameter, "dtype")}
     # Most functions have none of these types: the library is not searched for them.
     if types & {SCALE, _OCTET}:
         product = described_product(as_bytes(in_32_bits(function), chip.name))
@@ -50,6 +57,16 @@ def understood(function: PrimFunc, chip: Architecture) -> Understood:
         return found
     if found is None:
         return function
+    return _converted(function, found, chip)
+
+
+def _converted(
+    function: PrimFunc, found: BlockScaledProduct | NoBlocks, chip: Architecture
+) -> PrimFunc:
+    """The function as one with a product of float32, which its blocks before that compute.
+
+    Raises ScheduleError if there are none.
+    """
     reason = _unfit(found, chip)
     if not found.inside:
         raise found.nest.refusal(f"{reason}: compute its factors in blocks before it")

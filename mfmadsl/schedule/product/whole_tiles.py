@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from tvm import tirx
 from tvm.tirx import Expr, PrimFunc, Stmt
@@ -14,6 +15,9 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.added_nest import element_wise, renamed, replaced, unique
 from mfmadsl.schedule.product.described import DescribedProduct, axes_of, in_batches
 from mfmadsl.schedule.product.nest import block_names, nests
+
+Order: TypeAlias = Callable[[Expr], Expr]
+"""Where a column stands among those of a product, or which one stands there."""
 
 
 def in_whole_tiles(found: DescribedProduct, tiles: tuple[int, int, int]) -> PrimFunc:

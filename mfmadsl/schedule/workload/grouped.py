@@ -47,12 +47,17 @@ def grouped_matmul(
 
 @dataclass(frozen=True)
 class RowsOfGroups:
-    """Rows that are sorted by group: the `parameters` that say which they are, the element of a row
-    of A, and the `group` of each row."""
+    """Rows that are sorted by group: the `parameters`, of which A is the first, the `row` of A that
+    each is, and the `group` of each."""
 
     parameters: list[te.Tensor]
-    element: Callable[[Expr, Expr], Expr]
+    row: Callable[[Expr], Expr]
     group: te.Tensor
+
+    def element(self, i: Expr, r: Expr) -> Expr:
+        """That of A for a row."""
+        found: Expr = self.parameters[0][self.row(i), r]
+        return found
 
 
 def rows_of_groups(
@@ -70,9 +75,8 @@ def rows_of_groups(
     rows = te.placeholder((m,), name="ROWS", dtype="int32")
     ends = te.placeholder((groups,), name="ENDS", dtype="int32")
 
-    def element(i: Expr, r: Expr) -> Expr:
-        of_row: Expr = a[i if tokens is None else rows[i], r]
-        return of_row
+    def row(i: Expr) -> Expr:
+        return i if tokens is None else rows[i]
 
     parameters = [a, *([] if tokens is None else [rows]), ends]
-    return RowsOfGroups(parameters, element, group_of_rows(ends, m))
+    return RowsOfGroups(parameters, row, group_of_rows(ends, m))

@@ -57,11 +57,15 @@ class Gathered:
     moving: frozenset[Var] = frozenset()
     ranges: Mapping[Var, ir.Range] = field(default_factory=dict)
 
-    def within(self, elements: Sequence[Element], analyzer: Analyzer) -> Gathered:
+    def within(
+        self, elements: Sequence[Element], analyzer: Analyzer,
+        threads: Mapping[str, int] | None = None,
+    ) -> Gathered:  # fmt: skip
         """The same, but that none leads out of its array.
 
         Where one would, nobody asks for the element: a condition does not hold, or the array has
-        no such element. What lies there must not be reached, even so.
+        no such element. What lies there must not be reached, even so. Where no place tells, one
+        that is the same for all `threads`, if these are known, is what it is.
         """
         values, analyzer = dict(self.values), analyzer.clone()
         ranges: dict[Var, ir.Range] = {}
@@ -72,11 +76,17 @@ class Gathered:
         for variable, value in self.values.items():
             if variable in ranges:
                 continue
-            bound = analyzer.const_int_bound(value)
+            bound = _bound(value, analyzer)
             ends = _ends(variable, elements, analyzer)
             if ends is None:
+                dtype = str(variable.ty.dtype)
+                # What is the same for all threads is added in 64 bits.
+                is_same = threads is not None and not _differs(value, threads)
+                if bound[0] >= 0 and dtype == "int32" and is_same:
+                    first, last = (tirx.const(end, dtype) for end in (bound[0], _LARGEST + 1))
+                    ranges[variable] = ir.Range(first, last)
                 continue
-            least, most = max(ends[0], int(bound.min_value)), min(ends[1], int(bound.max_value))
+            least, most = max(ends[0], bound[0]), min(ends[1], bound[1])
             if least > most:
                 continue
             dtype = str(variable.ty.dtype)
@@ -333,6 +343,15 @@ def _rebuilt(node: Expr, part: Callable[[Expr], Expr]) -> Expr:
     return node
 
 
+def _bound(value: Expr, analyzer: Analyzer) -> tuple[int, int]:
+    """The least and the most that a value may be, of which TVM knows nothing behind a condition."""
+    if (choice := choice_of(value)) is not None:
+        both = [_bound(each, analyzer) for each in choice[1:]]
+        return min(least for least, _ in both), max(most for _, most in both)
+    bound = analyzer.const_int_bound(value)
+    return int(bound.min_value), int(bound.max_value)
+
+
 def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tuple[int, int] | None:
     """The least and the most that a variable is where any element exists that someone wants; None
     if a place does not tell. Of elements that nobody ever wants that is 0."""
@@ -363,7 +382,15 @@ def _ends(variable: Var, elements: Sequence[Element], analyzer: Analyzer) -> tup
     return (min(least for least, _ in ends), max(most for _, most in ends)) if ends else (0, 0)
 
 
+def _differs(value: Expr, threads: Mapping[str, int]) -> bool:
+    """Whether threads may have values of their own."""
+    return any(v.name in threads for v in variables_of(value))
+
+
 def _read(value: Expr, threads: Mapping[str, int]) -> Expr:
     """A value, in a scalar register where it is the same for all threads."""
-    differs = any(v.name in threads for v in variables_of(value))
-    return value if differs or str(value.ty.dtype) != "int32" else device.uniform(value)
+    return (
+        value
+        if _differs(value, threads) or str(value.ty.dtype) != "int32"
+        else device.uniform(value)
+    )

@@ -90,7 +90,7 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     copies, gathered = gathered_ahead(copies, loop, kernel, analyzer)
     narrow = replace(parsed, copies=tuple(copies))
     some = with_common_places([element(s) for s in narrow.copies], analyzer)
-    gathered = gathered.within(some, analyzer)
+    gathered = gathered.within(some, analyzer, kernel.threads.counts)
     gathered.bind(analyzer)
     check_places(narrow, some)
     counts, chip = kernel.threads.counts, kernel.chip
