@@ -9,15 +9,27 @@ would get one of its own, and its address anew. A row that is not there lies pas
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
+from typing import Generic, TypeVar
 
 import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
-from tvm.tirx import AttrStmt, BufferStore, Evaluate, Expr, For, IfThenElse, PrimFunc, SeqStmt, Stmt
+from tvm.tirx import (
+    AttrStmt,
+    Buffer,
+    BufferStore,
+    Evaluate,
+    Expr,
+    For,
+    IfThenElse,
+    PrimFunc,
+    SeqStmt,
+    Stmt,
+)
 
 from mfmadsl.passes.main_loop.moves.address import bytes_of
 from mfmadsl.passes.tir import device
@@ -34,13 +46,14 @@ from mfmadsl.passes.tir.expression import (
     multiplied_out,
     narrowed,
     of_length,
-    parted,
     scope_of,
     total,
     variables_of,
     widened,
 )
 from mfmadsl.passes.tir.linear import bounded, common_factor, largest, linear
+
+Found = TypeVar("Found")
 
 _RECORDS = 2147483644
 """The bytes of the largest buffer that a descriptor describes here."""
@@ -66,25 +79,73 @@ def without_edge_branches(function: PrimFunc) -> PrimFunc:
     return function.with_body(body)
 
 
+class _Memo(Generic[Found]):
+    """What was found of expressions, for others that are the same."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, ...], list[tuple[tuple[Expr, ...], Found]]] = {}
+
+    def of(self, expressions: tuple[Expr, ...], make: Callable[[], Found]) -> Found:
+        """What was found before, or what `make` makes."""
+        key = tuple(map(tvm_ffi.structural_hash, expressions))
+        for others, found in self._found.setdefault(key, []):
+            if all(map(tvm_ffi.structural_equal, others, expressions)):
+                return found
+        found = make()
+        self._found[key].append((expressions, found))
+        return found
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a lane stores, without constants: bytes that are the same for a workgroup, and a lane's
+    own elements, with the bounds of these."""
+
+    origin: Expr
+    own: Expr
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A place as `length` times a row and the rest of it, with bounds of both."""
+
+    length: int
+    least_row: int
+    column: Expr
+    least: int
+    most: int
+
+
 @dataclass
 class _Kernel:
-    """What is known of a kernel's indices, and those that are the same in all threads."""
+    """What is known of a kernel's indices, and those that are the same in all threads.
+
+    Stores differ by constants, mostly: what is without them is looked at once.
+    """
 
     analyzer: Analyzer = field(default_factory=Analyzer)
     blocks: list[tirx.Var] = field(default_factory=list)
+    places: _Memo[_Place] = field(default_factory=_Memo)
+    rows: _Memo[_Row | None] = field(default_factory=_Memo)
+    most: _Memo[int | None] = field(default_factory=_Memo)
+    ends: _Memo[bool] = field(default_factory=_Memo)
 
     def without_branch(self, branch: IfThenElse) -> Stmt:
         """A branch with its stores made unconditional: where they are not wanted, past the end."""
         if branch.else_case is not None:
             return branch
         body, conditions = branch.then_case, conjuncts_of(branch.condition)
-        stores = list(body.seq) if isinstance(body, SeqStmt) else [body]
-        if not all(isinstance(each, BufferStore) for each in stores):
+        parts = list(body.seq) if isinstance(body, SeqStmt) else [body]
+        stores = [each for each in parts if isinstance(each, BufferStore)]
+        if len(stores) < len(parts):
             return branch
         if not all(scope_of(load.source) == "local" for load in loads_of(branch.condition)):
             return branch
-        found = [self._through_descriptor(each, conditions) for each in stores]
-        if None in found:
+        through = [self._through_descriptor(each, conditions) for each in stores]
+        found = [each for each in through if each is not None]
+        if len(found) < len(stores):
             return branch
         return found[0] if len(found) == 1 else SeqStmt(found)
 
@@ -96,58 +157,91 @@ class _Kernel:
         dtype, bits = str(store.value.ty.dtype), bits_of(store.value.ty.dtype)
         size = bits // 8
         length = lanes * size
-        if length not in device.KINDS or bits % 8 or dtype.startswith("bool") or loads_of(index):
+        if length not in device.KINDS or bits % 8 or dtype.startswith("bool"):
             return None
         if length > WORD and multiple_of(index) * size % WORD:
             return None
         if not all(map(self._is_there, loads_of(store.value))):
             return None
-        terms, kind = multiplied_out(index), str(index.ty.dtype)
-        shared = [term for term in terms if self._is_shared(term)]
-        own, ahead = parted(total([term for term in terms if not self._is_shared(term)], kind))
-        bound = self.analyzer.const_int_bound(own)
-        least, most = int(bound.min_value), int(bound.max_value)
-        if least < 0 or ahead < 0 or (most + ahead) * size + length > _RECORDS:
+        moving, ahead = _apart(index)
+        place = self.places.of((moving,), lambda: self._place(moving))
+        if place.least < 0 or ahead < 0 or (place.most + ahead) * size + length > _RECORDS:
             return None
-        offset = narrowed(own) * size
-        if asked := self._asked(conditions, store, index, lanes):
+        offset = narrowed(place.own) * size
+        if asked := self._asked(conditions, store.buffer, index, lanes):
             offset = device.select(reduce(tirx.And, asked), offset, i32(device.PAST_THE_END))
         called = device.call(
             "int32", f"buffer.store.{device.KINDS[length]}", _words(store.value, length),
-            store.buffer.data, total(shared, "int64") * size, bytes_of(store.buffer),
+            store.buffer.data, place.origin * size, bytes_of(store.buffer),
             offset + i32(ahead * size),
         )  # fmt: skip
         return Evaluate(called)
 
+    def _place(self, moving: Expr) -> _Place:
+        terms, kind = multiplied_out(moving), str(moving.ty.dtype)
+        shared = [term for term in terms if self._is_shared(term)]
+        own = total([term for term in terms if not self._is_shared(term)], kind)
+        bound = self.analyzer.const_int_bound(own)
+        least = -1 if loads_of(moving) else int(bound.min_value)
+        return _Place(total(shared, "int64"), own, least, int(bound.max_value))
+
     def _asked(
-        self, conditions: Sequence[Expr], store: BufferStore, index: Expr, lanes: int
+        self, conditions: Sequence[Expr], buffer: Buffer, index: Expr, lanes: int
     ) -> list[Expr]:
         """The conditions of a store but for the one, perhaps, that holds just where its place is
         inside the buffer if the others do."""
         for number, condition in enumerate(conditions):
             others = [*conditions[:number], *conditions[number + 1 :]]
-            if self._is_end(condition, others, store, index, lanes):
+            if self._is_end(condition, others, buffer, index, lanes):
                 return others
         return list(conditions)
 
     def _is_end(
-        self, condition: Expr, others: Sequence[Expr], store: BufferStore, index: Expr, lanes: int
+        self, condition: Expr, others: Sequence[Expr], buffer: Buffer, index: Expr, lanes: int
     ) -> bool:
         """Whether a condition holds just where a place is inside a buffer, if others do."""
-        if (sides := bounded(condition)) is None or loads_of(condition):
+        if (sides := bounded(condition)) is None:
             return False
-        row, limit = sides
-        length = common_factor(linear(index), linear(row))
-        if length is None or int(self.analyzer.const_int_bound(row).min_value) < 0:
+        (moving, ahead), (own, more), limit = _apart(index), _apart(sides[0]), sides[1]
+        row = self.rows.of((moving, own), lambda: self._row(moving, own))
+        if row is None or row.least_row + more < 0:
             return False
-        column = self.analyzer.simplify(index - row * length)
-        if int(self.analyzer.const_int_bound(column).min_value) < 0:
+        after = ahead - more * row.length
+        if row.least + after < 0:
             return False
-        most = largest(column, others, self.analyzer)
-        if most is None or most + lanes > length:
+        most: int | None = row.most
+        if row.most + after + lanes > row.length:
+            most = self.most.of((row.column, *others), partial(self._most, row.column, others))
+        if most is None or most + after + lanes > row.length:
             return False
-        (extent,) = store.buffer.shape
-        return bool(self.analyzer.can_prove_equal(widened(extent), widened(limit) * length))
+        (extent,) = buffer.shape
+        return self.ends.of(
+            (extent, limit, i32(row.length)),
+            partial(self.analyzer.can_prove_equal, widened(extent), widened(limit) * row.length),
+        )
+
+    def _most(self, column: Expr, conditions: Sequence[Expr]) -> int | None:
+        """What a part of a place is at most where conditions hold; None if no number is known."""
+        found = [largest(column, conditions, self.analyzer)]
+        for part, limit in filter(None, map(bounded, conditions)):
+            of_part, of_column = linear(part), linear(column).coefficients
+            shares = [of_column.get(key, 0) // factor for key, factor in of_part.terms]
+            times, number = min(shares, default=0), constant(limit)
+            # A condition that was divided by what divides all of it has other factors.
+            if times > 0 and number is not None:
+                rest = self.analyzer.simplify(column - part * times)
+                over = int(self.analyzer.const_int_bound(rest).max_value)
+                found.append((number - 1) * times + over)
+        return min((each for each in found if each is not None), default=None)
+
+    def _row(self, moving: Expr, own: Expr) -> _Row | None:
+        length = common_factor(linear(moving), linear(own))
+        if length is None or loads_of(own) or loads_of(moving):
+            return None
+        column = self.analyzer.simplify(moving - own * length)
+        bound = self.analyzer.const_int_bound(column)
+        least_row = int(self.analyzer.const_int_bound(own).min_value)
+        return _Row(length, least_row, column, int(bound.min_value), int(bound.max_value))
 
     def _is_shared(self, term: Expr) -> bool:
         """Whether a term is made of the workgroup's place."""
@@ -172,6 +266,13 @@ def _first(index: Expr) -> tuple[Expr, int]:
     if isinstance(index, tirx.Ramp) and constant(index.stride) == 1:
         return index.base, int(index.lanes)
     return index, 1
+
+
+def _apart(expression: Expr) -> tuple[Expr, int]:
+    """An expression, simplified before, without its constant, and that constant."""
+    if isinstance(expression, tirx.Add) and (number := constant(expression.b)) is not None:
+        return expression.a, number
+    return expression, 0
 
 
 def _words(value: Expr, length: int) -> Expr:
