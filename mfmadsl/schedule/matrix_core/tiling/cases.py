@@ -28,7 +28,7 @@ _FURTHER = 4  # the part of the way to the next border at which an extent is loo
 _LARGEST = 16384
 _LOOKED_AT = tuple(1 << n for n in range(_LARGEST.bit_length()))
 _OFFERING = (1, *_LOOKED_AT[4:])  # extents whose tilings are candidates: below 16 they are the same
-_FINE = 2048  # an extent from which on rounds of tiles are few, and each changes which is best
+_FINE = 512  # an extent from which on rounds of tiles are few, and each changes which is best
 
 
 def _between(extent: int) -> range:
