@@ -19,8 +19,9 @@ MOST = 8
 """Cases: of more, compiling takes too long."""
 
 _CLOSE = 1.03  # of the best tiling's time, up to which another one is as fast
+_SAME = 1.01  # of a time, up to which the estimate cannot tell
 _ENOUGH = 1.05  # of what all tilings together lose at an extent, with which cases are content
-_FAR = 1.5  # of the best tiling's time, from which on a tiling is not looked at between extents
+_FAR = 1.25  # of the best tiling's time, from which on a tiling is not looked at between extents
 _IDLE = 1.15  # times as long a tiling is taken to need where more waves along K need no longer
 _KEPT = 1.05  # of the best tiling's time, up to which a tiling is a candidate for others as well
 _CANDIDATES = 6  # of each extent looked at
@@ -71,10 +72,9 @@ def cases_of(
     """
     found = [tiling for extent in _OFFERING for tiling in _candidates(estimated(extent))]
     tilings = list(dict.fromkeys([*tuned.values(), *found]))
-    losses = _losses_at_borders(tilings, seconds, tuned)
+    losses, times = _losses_at_borders(tilings, seconds, tuned)
     chosen = _cover(losses, len(set(tuned.values())))
-    # Of equal ones the first.
-    best = [min((each[place], n, place) for n, place in enumerate(chosen))[2] for each in losses]
+    best = _best(losses, times, chosen)
     ends: dict[int, list[int]] = {}
     for place, run in groupby(zip(BORDERS, best, strict=True), key=lambda each: each[1]):
         ends.setdefault(place, []).append([border for border, _ in run][-1])
@@ -103,8 +103,9 @@ def _size(tiling: Tiling) -> tuple[object, ...]:
 def _losses_at_borders(
     tilings: Sequence[Tiling], seconds: Callable[[int, Tiling], float],
     tuned: Mapping[int, Tiling],
-) -> list[list[float]]:  # fmt: skip
-    """What each tiling loses up to each border, as a multiple of the least that any loses there."""
+) -> tuple[list[list[float]], list[list[float]]]:  # fmt: skip
+    """What each tiling loses up to each border, as a multiple of the least that any loses there;
+    and how many times the best one's time it takes at most."""
     more_waves = {
         tiling: [e for e in tilings if _size(e) == _size(tiling) and e.k_waves > tiling.k_waves]
         for tiling in tilings
@@ -112,7 +113,7 @@ def _losses_at_borders(
     known = {extent: _times(extent, tilings, seconds) for extent in _LOOKED_AT}
     # A little behind a border tiles are emptiest: there is one row of them more.
     first = [1, *(a + (b - a) // _FURTHER + 1 for a, b in pairwise(BORDERS))]
-    losses = []
+    losses, slowest = [], []
     for start, end in zip(first, BORDERS, strict=True):
         here = []
         for extent in {start: 0, end: 0}:
@@ -124,7 +125,23 @@ def _losses_at_borders(
             here.append(_losses(known[extent], more_waves, tuned.get(end)))
         worst = [max(each) for each in zip(*here, strict=True)]
         losses.append([each / min(worst) for each in worst])
-    return losses
+        slowest.append([max(known[start][each], known[end][each]) for each in tilings])
+    return losses, slowest
+
+
+def _best(
+    losses: Sequence[Sequence[float]], times: Sequence[Sequence[float]], chosen: Sequence[int]
+) -> list[int]:
+    """Which of the chosen tilings each border gets: of those that lose the least the fastest one,
+    and the one of the next border where that is about as fast."""
+    found: list[int] = []
+    for loss, time in zip(reversed(losses), reversed(times), strict=True):
+        least = min(loss[place] for place in chosen)
+        alike = [place for place in chosen if loss[place] <= least]
+        fastest = min(alike, key=lambda place: time[place])
+        following = found[-1] if found and found[-1] in alike else fastest
+        found.append(following if time[following] <= _SAME * time[fastest] else fastest)
+    return found[::-1]
 
 
 def _around(extent: int) -> tuple[int, int]:
