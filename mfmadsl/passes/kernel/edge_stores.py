@@ -31,13 +31,13 @@ from tvm.tirx import (
     Stmt,
 )
 
-from mfmadsl.passes.main_loop.moves.address import bytes_of
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.expression import (
     WORD,
     among,
     bits_of,
+    bytes_of,
     conjuncts_of,
     constant,
     i32,
