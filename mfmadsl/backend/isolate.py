@@ -16,8 +16,8 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections import deque
 from collections.abc import Callable, Sequence
+from select import select
 from threading import Lock
 from typing import IO, Generic, TypeVar
 
@@ -44,19 +44,29 @@ def run_isolated(function: Callable[[], Result]) -> Result:
 
 def run_side_by_side(functions: Sequence[Callable[[], Result]]) -> list[Result]:
     """What the functions give, each in a child process of its own, as many at once as there are
-    cores. Raises as `run_isolated` does, for the first that raises."""
+    cores; the last ones start first. Raises as `run_isolated` does, for the first that raises."""
     with _one_at_a_time:
-        pending, running = list(functions), deque[_Child[Result]]()
-        found: list[Result] = []
+        pending, running = list(enumerate(functions)), dict[int, tuple[int, _Child[Result]]]()
+        found: dict[int, Result] = {}
+        failed: dict[int, Exception] = {}
         try:
             while pending or running:
                 while pending and len(running) < _cores():
-                    running.append(_Child(pending.pop(0)))
-                found.append(running.popleft().result())
+                    place, function = pending.pop()
+                    child = _Child(function)
+                    running[child.answers] = place, child
+                for ready in select(running, (), ())[0]:
+                    place, child = running.pop(ready)
+                    try:
+                        found[place] = child.result()
+                    except Exception as error:
+                        failed[place] = error
         finally:
-            for child in running:
+            for _, child in running.values():
                 child.end()
-    return found
+    if failed:
+        raise failed[min(failed)]
+    return [found[place] for place in range(len(functions))]
 
 
 def _cores() -> int:
@@ -64,11 +74,11 @@ def _cores() -> int:
 
 
 class _Child(Generic[Result]):
-    """A process that computes a function."""
+    """A process that computes a function; the file `answers` is ready when it is done."""
 
     def __init__(self, function: Callable[[], Result]) -> None:
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # `result` or `end` closes it
-        self._answers, write_end = os.pipe()
+        self.answers, write_end = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
         with warnings.catch_warnings():
@@ -76,7 +86,7 @@ class _Child(Generic[Result]):
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process = os.fork()
         if self._process == 0:
-            os.close(self._answers)
+            os.close(self.answers)
             _answer(function, write_end, self._stderr)  # never returns
         os.close(write_end)
 
@@ -84,7 +94,7 @@ class _Child(Generic[Result]):
         """What the function gives, once it has ended."""
         with self._stderr as stderr:
             try:
-                with os.fdopen(self._answers, "rb") as answers:
+                with os.fdopen(self.answers, "rb") as answers:
                     answer = answers.read()
             except BaseException:
                 os.kill(self._process, signal.SIGKILL)
@@ -102,7 +112,7 @@ class _Child(Generic[Result]):
     def end(self) -> None:
         """End the process: nobody waits for what it gives."""
         os.kill(self._process, signal.SIGKILL)
-        os.close(self._answers)
+        os.close(self.answers)
         os.waitpid(self._process, 0)
         self._stderr.close()
 

@@ -26,6 +26,7 @@ from mfmadsl.backend.gpu.llvm import (
     TRIPLE,
     MachineCode,
     align_lds,
+    asks_for_options,
     emit,
     fence_barriers,
     loses_address_space,
@@ -168,10 +169,12 @@ def emit_kernels(
     tvm.register_global_func("tvm.codegen.llvm.target_amdgcn", generator, override=True)
     called = ", ".join(f"`{name.name_hint}`" for name, _ in kernels)
     with without_devices(), tvm_refusal(called, LoweringError):
-        lowered = _each([partial(_lowered, *each, chip, version) for each in kernels])
-        prepare_process([ir for ir, _ in lowered])
-        both = zip(kernels, lowered, strict=True)
-        return _each([partial(_best, *kernel, *each, chip, version) for kernel, each in both])
+        found = _each([partial(_best, *each, chip, version) for each in kernels])
+        # LLVM's options are those of all modules of a code object.
+        asking = [each.llvm_ir for each in found if asks_for_options(each.llvm_ir)]
+        if not asking or len(asking) == len(found):
+            return found
+        return _each([partial(_best, *each, chip, version, asking) for each in kernels])
 
 
 def _each(functions: Sequence[Callable[[], Result]]) -> list[Result]:
@@ -180,10 +183,12 @@ def _each(functions: Sequence[Callable[[], Result]]) -> list[Result]:
 
 
 def _best(
-    name: GlobalVar, kernel: PrimFunc, ir: str, launch: LoweredKernel, chip: Architecture,
-    version: int,
-) -> Emitted:  # fmt: skip
-    """The machine code of a kernel; how many registers it takes LLVM alone can tell."""
+    name: GlobalVar, kernel: PrimFunc, chip: Architecture, version: int, others: Sequence[str] = ()
+) -> Emitted:
+    """The machine code of a kernel, in a code object with other modules of LLVM IR; how many
+    registers it takes LLVM alone can tell."""
+    ir, launch = _lowered(name, kernel, chip, version)
+    prepare_process([ir, *others])
     found, tried = _emitted(ir, launch, chip), ir
     for register_use in (RegisterUse.ONE_AHEAD, RegisterUse.LEAN):
         if not _spilled_to_memory(found):

@@ -169,8 +169,13 @@ def prepare_process(modules: Sequence[str]) -> None:
     others, and moves those of the last iterations to where a condition stores their sums: operands
     of all of them are live at once, and spill.
     """
-    if any(_SCALED.search(ir) for ir in modules):
+    if any(map(asks_for_options, modules)):
         llvm.set_option("", "-disable-machine-sink")
+
+
+def asks_for_options(ir: str) -> bool:
+    """Whether `prepare_process` sets options for a module."""
+    return bool(_SCALED.search(ir))
 
 
 def emit(ir: str, symbol: str, arch: str) -> MachineCode:

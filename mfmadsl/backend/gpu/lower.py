@@ -22,6 +22,7 @@ from mfmadsl.backend.gpu.pipeline import device_passes
 from mfmadsl.model import Architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.grid import grid_of, regrid
+from mfmadsl.passes.kernel.edge_stores import without_edge_branches
 from mfmadsl.passes.kernel.idle import without_idle_work
 from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 from mfmadsl.passes.main_loop.lds.sharing import share_lds
@@ -150,7 +151,7 @@ def device_module(
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
     instructions, reads = described_instructions(chip.name), described_reads(chip.name)
-    function = without_idle_work(module[name])
+    function = without_edge_branches(without_idle_work(module[name]))
     pipelined = pipeline(function, chip, instructions, reads, register_use)
     kernel = regrid(pipelined.function, grid) if grid else pipelined.function
     module = tvm.IRModule({name: share_lds(kernel, chip)})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import tvm_ffi
 from tvm import tirx
@@ -87,7 +88,7 @@ def _asked_ahead(
     and as many before it as leave that bound as it is."""
     loop = parts[place]
     assert isinstance(loop, For)
-    found = _Guarded(threads, uniform_registers(function, loop, threads), analyzer)
+    found = _Guarded(threads, function, loop, analyzer)
     for part in parts[place:]:
         found.visit(part, ())
     if (bound := found.bound) is None:
@@ -117,10 +118,16 @@ class _Guarded:
     """What all stores to memory of some statements have as a bound, or that there is none."""
 
     threads: Sequence[Var]
-    registers: Sequence[Buffer]
+    function: PrimFunc
+    loop: For
     analyzer: Analyzer
     bounds: dict[str, tuple[Expr, Expr, int]] | None = None
     fails: bool = False
+
+    @cached_property
+    def registers(self) -> Sequence[Buffer]:
+        """Those that are the same for all threads."""
+        return uniform_registers(self.function, self.loop, self.threads)
 
     @property
     def bound(self) -> Expr | None:
@@ -149,6 +156,8 @@ class _Guarded:
 
     def _take(self, conditions: Sequence[Expr]) -> None:
         """Keep the bounds that one more store has, too, as far as it goes below them."""
+        if self.bounds is not None and not self.bounds:
+            return
         own: dict[str, tuple[Expr, Expr, int]] = {}
         for condition in conditions:
             if (parts := self._uniform(condition)) is not None:
@@ -165,7 +174,7 @@ class _Guarded:
     def _uniform(self, condition: Expr) -> tuple[Expr, Expr, int] | None:
         """(what is the same for all threads, its limit, the least of the rest) of a bound."""
         sides = bounded(condition)
-        if sides is None or not self._is_same(sides[1]):
+        if sides is None or not loads_of(sides[0]) or not self._is_same(sides[1]):
             return None
         terms = multiplied_out(sides[0])
         dtype = str(sides[0].ty.dtype)

@@ -210,6 +210,16 @@ def known_bytes(buffer: Buffer) -> int:
     return prod(constant(extent) or 0 for extent in buffer.shape) * bits_of(buffer.dtype) // 8
 
 
+def bytes_of(buffer: Buffer) -> Expr:
+    """The size of a whole buffer, in 64 bits."""
+    elements: Expr | int = 1
+    for extent in buffer.shape:
+        number = constant(extent)
+        elements = elements * (widened(extent) if number is None else number)
+    size = elements * (bits_of(buffer.dtype) // 8)
+    return tirx.const(size, "int64") if isinstance(size, int) else size
+
+
 def is_zero(expression: Expr) -> bool:
     """Whether it is the constant 0, not the float -0, or a vector of them."""
     if isinstance(expression, tirx.Broadcast):

@@ -11,9 +11,9 @@ from tvm.s_tir import SBlockRealize
 from tvm.tirx import Buffer, Expr, PrimFunc, Var
 
 from mfmadsl.model import Architecture, AttentionTiling, architecture
-from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT, bytes_of
+from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT
 from mfmadsl.passes.tir.block import with_parts, with_root
-from mfmadsl.passes.tir.expression import scope_of, substitute
+from mfmadsl.passes.tir.expression import bytes_of, scope_of, substitute
 from mfmadsl.relax.kv_cache.form import CacheAttention, CacheKind
 from mfmadsl.relax.kv_cache.workload import workload
 from mfmadsl.schedule.flash_attention.schedule import attention_schedule, attention_tiling

@@ -16,6 +16,7 @@ from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
     WORD,
     bits_of,
+    bytes_of,
     constant,
     i32,
     multiplied_out,
@@ -225,13 +226,3 @@ def check_span(span: Expr, source: MemorySource) -> None:
             f"a tile of `{source.buffer.name}` spans {number} bytes, which offsets of 31 bits "
             "cannot tell"
         )
-
-
-def bytes_of(buffer: Buffer) -> Expr:
-    """The size of a whole buffer, in 64 bits."""
-    elements: Expr | int = 1
-    for extent in buffer.shape:
-        number = constant(extent)
-        elements = elements * (widened(extent) if number is None else number)
-    size = elements * (bits_of(buffer.dtype) // 8)
-    return tirx.const(size, "int64") if isinstance(size, int) else size

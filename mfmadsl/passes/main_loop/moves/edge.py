@@ -11,9 +11,8 @@ from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
-from mfmadsl.passes.main_loop.moves.address import bytes_of
 from mfmadsl.passes.main_loop.moves.element import MemorySource
-from mfmadsl.passes.tir.expression import WORD, constant, depends, multiple_of, substitute
+from mfmadsl.passes.tir.expression import WORD, bytes_of, constant, depends, multiple_of, substitute
 from mfmadsl.passes.tir.linear import bounded, largest
 
 

@@ -21,7 +21,6 @@ from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.main_loop.moves.address import (
     Address,
     address_of,
-    bytes_of,
     check_span,
     over_all_iterations,
 )
@@ -41,6 +40,7 @@ from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
     WORD,
+    bytes_of,
     constant,
     depends,
     i32,

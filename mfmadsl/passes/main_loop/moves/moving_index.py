@@ -11,12 +11,12 @@ from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
-from mfmadsl.passes.main_loop.moves.address import bytes_of
 from mfmadsl.passes.main_loop.moves.element import MemorySource
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
     WORD,
+    bytes_of,
     depends,
     i32,
     loads_of,

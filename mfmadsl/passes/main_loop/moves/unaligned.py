@@ -9,14 +9,14 @@ from tvm import tirx
 from tvm.tirx import Expr
 
 from mfmadsl.passes.main_loop.analysis.loop import Loop
-from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT, Address, bytes_of
+from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT, Address
 from mfmadsl.passes.main_loop.moves.edge import Edges
 from mfmadsl.passes.main_loop.moves.element import MemorySource
 from mfmadsl.passes.main_loop.moves.named import Let
 from mfmadsl.passes.main_loop.moves.next_lane import ROW, has_none, lanes_of_row
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
-from mfmadsl.passes.tir.expression import WORD, constant, i32, multiple_of, parted
+from mfmadsl.passes.tir.expression import WORD, bytes_of, constant, i32, multiple_of, parted
 from mfmadsl.passes.tir.linear import largest
 
 

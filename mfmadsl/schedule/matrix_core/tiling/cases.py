@@ -6,6 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import inf
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from mfmadsl.model import Tiling
 from mfmadsl.schedule.matrix_core.tiling.choice import fastest_of
@@ -14,14 +18,18 @@ from mfmadsl.schedule.matrix_core.tiling.cost import Estimate
 MOST = 8
 """Cases: of more, compiling takes too long."""
 
-_CLOSE = 1.03  # of the best tiling's time, with which fewer cases are content
+_CLOSE = 1.03  # of the best tiling's time, up to which another one is as fast
+_SAME = 1.01  # of a time, up to which the estimate cannot tell
+_ENOUGH = 1.05  # of what all tilings together lose at an extent, with which cases are content
+_FAR = 1.25  # of the best tiling's time, from which on a tiling is not looked at between extents
 _IDLE = 1.15  # times as long a tiling is taken to need where more waves along K need no longer
 _KEPT = 1.05  # of the best tiling's time, up to which a tiling is a candidate for others as well
 _CANDIDATES = 6  # of each extent looked at
 _FURTHER = 4  # the part of the way to the next border at which an extent is looked at, too
 _LARGEST = 16384
 _LOOKED_AT = tuple(1 << n for n in range(_LARGEST.bit_length()))
-_FINE = 2048  # an extent from which on rounds of tiles are few, and each changes which is best
+_OFFERING = (1, *_LOOKED_AT[4:])  # extents whose tilings are candidates: below 16 they are the same
+_FINE = 512  # an extent from which on rounds of tiles are few, and each changes which is best
 
 
 def _between(extent: int) -> range:
@@ -46,6 +54,7 @@ class Case:
 
 
 Estimates = Sequence[tuple[Estimate, Tiling]]
+Losses: TypeAlias = npt.NDArray[np.float64]
 
 
 def cases_of(
@@ -58,24 +67,14 @@ def cases_of(
     `estimated` gives the tilings for an extent, `seconds` is the time of any, and `tuned` are those
     that were measured for some of `BORDERS`: there no other one is taken.
 
-    There are as few cases as come close to the best tiling everywhere, and at most `MOST` beside
-    those tuned; of as many those are taken whose worst extent loses the least.
+    There are as few cases as come close to what all tilings would lose everywhere, and at most
+    `MOST` beside those tuned; of as many those are taken whose worst extent loses the least.
     """
-    found = [tiling for extent in _LOOKED_AT for tiling in _candidates(estimated(extent))]
+    found = [tiling for extent in _OFFERING for tiling in _candidates(estimated(extent))]
     tilings = list(dict.fromkeys([*tuned.values(), *found]))
-    more_waves = {
-        tiling: [e for e in tilings if _size(e) == _size(tiling) and e.k_waves > tiling.k_waves]
-        for tiling in tilings
-    }
-    # A little behind a border tiles are emptiest: there is one row of them more.
-    first = [1, *(a + (b - a) // _FURTHER + 1 for a, b in pairwise(BORDERS))]
-    losses = []
-    for start, end in zip(first, BORDERS, strict=True):
-        here = [_losses(e, more_waves, seconds, tuned.get(end)) for e in {start: 0, end: 0}]
-        losses.append([max(each) for each in zip(*here, strict=True)])
+    losses, times = _losses_at_borders(tilings, seconds, tuned)
     chosen = _cover(losses, len(set(tuned.values())))
-    # Of equal ones the first.
-    best = [min((each[place], n, place) for n, place in enumerate(chosen))[2] for each in losses]
+    best = _best(losses, times, chosen)
     ends: dict[int, list[int]] = {}
     for place, run in groupby(zip(BORDERS, best, strict=True), key=lambda each: each[1]):
         ends.setdefault(place, []).append([border for border, _ in run][-1])
@@ -101,9 +100,68 @@ def _size(tiling: Tiling) -> tuple[object, ...]:
     return tiling.block, tiling.k_step, tiling.split_k, tiling.instruction
 
 
+def _losses_at_borders(
+    tilings: Sequence[Tiling], seconds: Callable[[int, Tiling], float],
+    tuned: Mapping[int, Tiling],
+) -> tuple[list[list[float]], list[list[float]]]:  # fmt: skip
+    """What each tiling loses up to each border, as a multiple of the least that any loses there;
+    and how many times the best one's time it takes at most."""
+    more_waves = {
+        tiling: [e for e in tilings if _size(e) == _size(tiling) and e.k_waves > tiling.k_waves]
+        for tiling in tilings
+    }
+    known = {extent: _times(extent, tilings, seconds) for extent in _LOOKED_AT}
+    # A little behind a border tiles are emptiest: there is one row of them more.
+    first = [1, *(a + (b - a) // _FURTHER + 1 for a, b in pairwise(BORDERS))]
+    losses, slowest = [], []
+    for start, end in zip(first, BORDERS, strict=True):
+        here = []
+        for extent in {start: 0, end: 0}:
+            if extent not in known:
+                below, above = (known[each] for each in _around(extent))
+                near = [each for each in tilings if min(below[each], above[each]) <= _FAR]
+                found = _times(extent, near, seconds)
+                known[extent] = {e: found.get(e, min(below[e], above[e])) for e in tilings}
+            here.append(_losses(known[extent], more_waves, tuned.get(end)))
+        worst = [max(each) for each in zip(*here, strict=True)]
+        losses.append([each / min(worst) for each in worst])
+        slowest.append([max(known[start][each], known[end][each]) for each in tilings])
+    return losses, slowest
+
+
+def _best(
+    losses: Sequence[Sequence[float]], times: Sequence[Sequence[float]], chosen: Sequence[int]
+) -> list[int]:
+    """Which of the chosen tilings each border gets: of those that lose the least the fastest one,
+    and the one of the next border where that is about as fast."""
+    found: list[int] = []
+    for loss, time in zip(reversed(losses), reversed(times), strict=True):
+        least = min(loss[place] for place in chosen)
+        alike = [place for place in chosen if loss[place] <= least]
+        fastest = min(alike, key=lambda place: time[place])
+        following = found[-1] if found and found[-1] in alike else fastest
+        found.append(following if time[following] <= _SAME * time[fastest] else fastest)
+    return found[::-1]
+
+
+def _around(extent: int) -> tuple[int, int]:
+    """The extents looked at that are next to one between them."""
+    above = next(each for each in _LOOKED_AT if each >= extent)
+    return max(1, above // 2), above
+
+
+def _times(
+    extent: int, tilings: Sequence[Tiling], seconds: Callable[[int, Tiling], float]
+) -> dict[Tiling, float]:
+    """How many times the best one's time each tiling takes."""
+    times = {tiling: seconds(extent, tiling) for tiling in tilings}
+    least = min(times.values())
+    return {tiling: time / least for tiling, time in times.items()}
+
+
 def _losses(
-    extent: int, more_waves: Mapping[Tiling, Sequence[Tiling]],
-    seconds: Callable[[int, Tiling], float], tuned: Tiling | None,
+    times: Mapping[Tiling, float], more_waves: Mapping[Tiling, Sequence[Tiling]],
+    tuned: Tiling | None,
 ) -> list[float]:  # fmt: skip
     """How many times the best one's time each tiling takes; of those about as fast the same.
 
@@ -111,12 +169,10 @@ def _losses(
     """
     if tuned is not None:
         return [1.0 if tiling == tuned else inf for tiling in more_waves]
-    times = {tiling: seconds(extent, tiling) for tiling in more_waves}
-    least = min(times.values())
     found = []
     for tiling, time in times.items():
         idle = any(times[each] <= _CLOSE * time for each in more_waves[tiling])
-        found.append(max(_CLOSE, time / least) * (_IDLE if idle else 1))
+        found.append(max(_CLOSE, time) * (_IDLE if idle else 1))
     return found
 
 
@@ -126,31 +182,30 @@ def _cover(losses: Sequence[Sequence[float]], tuned: int) -> list[int]:
     One after another is added, and then exchanged for others, as long as that makes the worst loss
     smaller, or all of them together.
     """
-
-    def loss(chosen: Sequence[int]) -> tuple[float, float]:
-        least = [min(each[place] for place in chosen) for each in losses]
-        return max(least), sum(least)
-
-    chosen = list(range(tuned))
-    places = range(len(losses[0]))
+    table, chosen = np.asarray(losses), list(range(tuned))
     for _ in range(MOST):
-        if chosen and loss(chosen)[0] <= _CLOSE:
+        if chosen and table[:, chosen].min(axis=1).max() <= _ENOUGH:
             break
-        chosen.append(min(places, key=lambda place: loss([*chosen, place])))
-        while (better := _exchanged(chosen, tuned, places, loss)) is not None:
+        found = _with_each(table, chosen)
+        chosen.append(min(range(len(found)), key=found.__getitem__))
+        while (better := _exchanged(chosen, tuned, table)) is not None:
             chosen = better
     return list(dict.fromkeys(chosen))
 
 
-def _exchanged(
-    chosen: Sequence[int], tuned: int, places: Sequence[int],
-    loss: Callable[[Sequence[int]], tuple[float, float]],
-) -> list[int] | None:  # fmt: skip
+def _with_each(table: Losses, chosen: Sequence[int]) -> list[tuple[float, float]]:
+    """The worst loss and the sum of all, with each tiling beside those chosen."""
+    least = table[:, list(chosen)].min(axis=1, initial=inf)
+    found = np.minimum(table, least[:, None])
+    return list(zip(found.max(axis=0).tolist(), found.sum(axis=0).tolist(), strict=True))
+
+
+def _exchanged(chosen: Sequence[int], tuned: int, table: Losses) -> list[int] | None:
     """One tiling exchanged for another one, if that loses less."""
-    now = loss(chosen)
+    now = _with_each(table, chosen[:-1])[chosen[-1]]
     for own in range(tuned, len(chosen)):
-        for place in places:
-            other = [*chosen[:own], place, *chosen[own + 1 :]]
-            if loss(other) < now:
-                return other
+        others = [*chosen[:own], *chosen[own + 1 :]]
+        for place, loss in enumerate(_with_each(table, others)):
+            if loss < now:
+                return [*chosen[:own], place, *chosen[own + 1 :]]
     return None

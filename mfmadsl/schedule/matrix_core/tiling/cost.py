@@ -99,11 +99,10 @@ def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
 
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
-    chip = gemm.chip
-    registers = chip.granted(_registers(gemm, tiling))
+    chip, copied = gemm.chip, copied_rows(gemm, tiling)
+    registers = chip.granted(_registers(gemm, tiling, copied))
     waves = min(chip.waves_per_simd, chip.simd_registers // registers)
     held = chip.simds * waves // tiling.wave_count
-    copied = copied_rows(gemm, tiling)
     lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, copied)
     return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
 
@@ -111,13 +110,14 @@ def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
 def has_registers(gemm: GemmOnChip, tiling: Tiling) -> bool:
     """Whether a compute unit surely has the registers of one workgroup."""
     waves = ceil(tiling.wave_count / gemm.chip.simds)
-    return _registers(gemm, tiling) * waves <= gemm.chip.simd_registers
+    registers = _registers(gemm, tiling, copied_rows(gemm, tiling))
+    return registers * waves <= gemm.chip.simd_registers
 
 
-def _registers(gemm: GemmOnChip, tiling: Tiling) -> int:
+def _registers(gemm: GemmOnChip, tiling: Tiling, rows: tuple[int, int]) -> int:
     """Registers of a thread, with those for what it makes of a step's loads, which LLVM does well
     ahead."""
-    rows, threads = copied_rows(gemm, tiling), tiling.wave_count * gemm.chip.wave_size
+    threads = tiling.wave_count * gemm.chip.wave_size
     made = {read.side for read in gemm.reads if read.work}
     row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in made)
     words = _MADE * row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD
@@ -254,6 +254,9 @@ class _Terms:
         """Bytes of the lines of a step of so many rows and columns of tiles, each counted once:
         where rows of K lie across the lines, neighbours share lines."""
         gemm, counts = self.gemm, (rows, columns)
+        if all(each.together is None for each in gemm.reads):
+            sides = zip(gemm.reads, self.lines, strict=True)
+            return sum(one * counts[each.side] for each, one in sides)
         whole = self._lines((gemm.m / self.rows * rows, gemm.n / self.columns * columns))
         return sum(
             one * counts[each.side] if each.together is None else all_of_them
