@@ -30,7 +30,7 @@ from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
-_STATISTICS = 3000  # cycles in which a row's statistics are added up
+_STATISTICS = 1000  # cycles in which a row's statistics are added up
 _FILL = 500  # cycles in which the first fragments come, and the last sums go
 _AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
 _FURTHER = 0.6  # steps more where the loads of two are in flight, as kernels behave
