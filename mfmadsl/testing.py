@@ -18,7 +18,8 @@ from typing import IO, TYPE_CHECKING
 
 import pytest
 
-from mfmadsl.model import DEFAULT_ARCH
+from mfmadsl.error import ArgumentError
+from mfmadsl.model import DEFAULT_ARCH, architecture
 
 if TYPE_CHECKING:
     from mfmadsl.triton.session import TritonSession
@@ -56,12 +57,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini(ARCH_OPTION, "the chip that fixtures of mfmadsl emulate", default=DEFAULT_ARCH)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Raises pytest.UsageError if no chip is called so, before any test begins."""
+    _arch(config)
+
+
+def _arch(config: pytest.Config) -> str:
+    """The name of the chip that is asked for, which may be a product's there."""
+    try:
+        return architecture(str(config.getini(ARCH_OPTION))).name
+    except ArgumentError as error:
+        raise pytest.UsageError(f"{ARCH_OPTION}: {error}") from None
+
+
 @pytest.fixture(scope="session")
 def _emulated_gpu(request: pytest.FixtureRequest) -> Iterator[EmulatedGpu]:
     """One for all tests: HIP's library connects once in a process."""
     from mfmadsl.device.library import hip_library
 
-    arch = str(request.config.getini(ARCH_OPTION))
+    arch = _arch(request.config)
     library = hip_library() / "libamdhip64.so"
     with tempfile.TemporaryDirectory(prefix="mfmadsl-") as folder:
         place, faults = Path(folder, "device"), Path(folder, "faults")
@@ -100,5 +114,5 @@ def emulated_triton(request: pytest.FixtureRequest) -> Iterator[TritonSession]:
 
     driver = triton.runtime.driver
     before = getattr(driver, "_active", None)
-    yield use(str(request.config.getini(ARCH_OPTION)), sanitize=True)
+    yield use(_arch(request.config), sanitize=True)
     driver.set_active(before)  # None stands for the first that is asked for

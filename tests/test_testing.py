@@ -71,6 +71,14 @@ def test_a_test_fails_by_the_faults_of_its_kernels(folder: Path) -> None:
     assert "numbered: error[out-of-bounds]: line" in said
 
 
+def test_a_chip_that_there_is_not_ends_the_run_with_its_name(folder: Path) -> None:
+    (folder / "pytest.ini").write_text("[pytest]\nmfmadsl_arch = gfx9000\n")
+    said = ended(folder)
+    assert "ERROR: mfmadsl_arch: arch: " in said, said
+    assert "gfx9000" in said
+    assert "Traceback" not in said
+
+
 def test_triton_runs_on_an_emulated_chip(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["mfmadsl.testing"]\n')
     (tmp_path / "test_kernel.py").write_text(TRITON)
