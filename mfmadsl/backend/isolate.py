@@ -17,7 +17,7 @@ import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from select import select
+from select import poll
 from threading import Lock
 from typing import IO, Generic, TypeVar
 
@@ -47,6 +47,7 @@ def run_side_by_side(functions: Sequence[Callable[[], Result]]) -> list[Result]:
     cores; the last ones start first. Raises as `run_isolated` does, for the first that raises."""
     with _one_at_a_time:
         pending, running = list(enumerate(functions)), dict[int, tuple[int, _Child[Result]]]()
+        answering = poll()  # `select` takes no file whose number is above 1023
         found: dict[int, Result] = {}
         failed: dict[int, Exception] = {}
         try:
@@ -55,8 +56,10 @@ def run_side_by_side(functions: Sequence[Callable[[], Result]]) -> list[Result]:
                     place, function = pending.pop()
                     child = _Child(function)
                     running[child.answers] = place, child
-                for ready in select(running, (), ())[0]:
+                    answering.register(child.answers)
+                for ready, _ in answering.poll():
                     place, child = running.pop(ready)
+                    answering.unregister(ready)
                     try:
                         found[place] = child.result()
                     except Exception as error:

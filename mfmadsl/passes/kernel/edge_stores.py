@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from typing import Generic, TypeVar
 
+import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import (
     AttrStmt,
@@ -52,6 +52,7 @@ from mfmadsl.passes.tir.expression import (
     widened,
 )
 from mfmadsl.passes.tir.linear import bounded, common_factor, largest, linear
+from mfmadsl.passes.tir.speculation import is_speculatable
 
 Found = TypeVar("Found")
 
@@ -98,13 +99,18 @@ class _Memo(Generic[Found]):
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a lane stores, without constants: bytes that are the same for a workgroup, and a lane's
-    own elements, with the bounds of these."""
+    """Where a lane stores: elements that are the same for a workgroup, a lane's own, of which each
+    term has bounds, and those `ahead` of both.
+
+    LLVM may take a constant apart from a lane's own elements, also one that it finds later: what is
+    left must be no less than 0, for it counts without a sign.
+    """
 
     origin: Expr
     own: Expr
     least: int
     most: int
+    ahead: int
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,7 @@ class _Kernel:
         stores = [each for each in parts if isinstance(each, BufferStore)]
         if len(stores) < len(parts):
             return branch
-        if not all(scope_of(load.source) == "local" for load in loads_of(branch.condition)):
+        if not is_speculatable(branch.condition):
             return branch
         through = [self._through_descriptor(each, conditions) for each in stores]
         found = [each for each in through if each is not None]
@@ -159,31 +165,46 @@ class _Kernel:
         length = lanes * size
         if length not in device.KINDS or bits % 8 or dtype.startswith("bool"):
             return None
+        if tvm.DataType(store.buffer.dtype).lanes != 1:
+            return None
         if length > WORD and multiple_of(index) * size % WORD:
             return None
-        if not all(map(self._is_there, loads_of(store.value))):
+        if not is_speculatable(store.value):
             return None
         moving, ahead = _apart(index)
         place = self.places.of((moving,), lambda: self._place(moving))
+        ahead += place.ahead
         if place.least < 0 or ahead < 0 or (place.most + ahead) * size + length > _RECORDS:
             return None
-        offset = narrowed(place.own) * size
-        if asked := self._asked(conditions, store.buffer, index, lanes):
+        offset, origin = narrowed(place.own) * size, place.origin * size
+        asked = self._asked(conditions, store.buffer, index, lanes)
+        # Of strides whose first is not the largest TVM tells the end too early: it says nothing.
+        end = bytes_of(store.buffer) if len(asked) < len(conditions) else origin + _RECORDS
+        if asked:
             offset = device.select(reduce(tirx.And, asked), offset, i32(device.PAST_THE_END))
         called = device.call(
             "int32", f"buffer.store.{device.KINDS[length]}", _words(store.value, length),
-            store.buffer.data, place.origin * size, bytes_of(store.buffer),
-            offset + i32(ahead * size),
+            store.buffer.data, origin, end, offset + i32(ahead * size),
         )  # fmt: skip
         return Evaluate(called)
 
     def _place(self, moving: Expr) -> _Place:
-        terms, kind = multiplied_out(moving), str(moving.ty.dtype)
-        shared = [term for term in terms if self._is_shared(term)]
-        own = total([term for term in terms if not self._is_shared(term)], kind)
-        bound = self.analyzer.const_int_bound(own)
-        least = -1 if loads_of(moving) else int(bound.min_value)
-        return _Place(total(shared, "int64"), own, least, int(bound.max_value))
+        kind = str(moving.ty.dtype)
+        numbers, terms = [], []
+        for term in multiplied_out(moving):
+            number = constant(self.analyzer.simplify(term))
+            if number is None:
+                terms.append(term)
+            else:
+                numbers.append(number)
+        own = [term for term in terms if not self._is_shared(term)]
+        bounds = [self.analyzer.const_int_bound(term) for term in own]
+        least = min((int(bound.min_value) for bound in bounds), default=0)
+        return _Place(
+            total([term for term in terms if self._is_shared(term)], "int64"), total(own, kind),
+            -1 if loads_of(moving) else least, sum(int(bound.max_value) for bound in bounds),
+            sum(numbers),
+        )  # fmt: skip
 
     def _asked(
         self, conditions: Sequence[Expr], buffer: Buffer, index: Expr, lanes: int
@@ -247,18 +268,6 @@ class _Kernel:
         """Whether a term is made of the workgroup's place."""
         found = variables_of(term)
         return bool(found) and all(among(variable, self.blocks) for variable in found)
-
-    def _is_there(self, load: TensorLoad) -> bool:
-        """Whether a load may happen where a condition does not hold."""
-        if scope_of(load.source) == "local":
-            return True
-        extents = [constant(extent) for extent in load.source.shape]
-        if len(extents) != 1 or len(load.indices) != 1 or extents[0] is None:
-            return False
-        index, lanes = _first(load.indices[0])
-        bound = self.analyzer.const_int_bound(index)
-        inside = int(bound.min_value) >= 0 and int(bound.max_value) + lanes <= extents[0]
-        return inside and not loads_of(index)
 
 
 def _first(index: Expr) -> tuple[Expr, int]:

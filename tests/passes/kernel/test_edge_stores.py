@@ -101,9 +101,80 @@ def test_a_branch_that_is_needed_stays(value: Expr, place: Expr) -> None:
     assert isinstance(found, IfThenElse)
 
 
-def test_an_element_that_is_there_is_loaded_anyway() -> None:
-    store = BufferStore(rows_of(16), SUMS[0] + FLAT[COLUMN], [ROW * 16 + COLUMN])
-    assert asked(after(store, ROW < M)) is None
+def lanes_of(name: str) -> Expr:
+    return tirx.reinterpret("float32", tirx.call_pure_extern("int32", f"mfmadsl.{name}", LANE))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        FLAT[COLUMN],  # others may write it meanwhile
+        SUMS[LANE % 4],  # a number that is not known
+        SUMS[0] + tirx.Cast("float32", tirx.truncdiv(tirx.const(1000, "int32"), LANE)),
+        lanes_of("other.half.of.2"),  # of a lane that would not be active
+        tirx.call_extern("float32", "an_effect"),
+        tirx.call_llvm_pure_intrin("float32", "llvm.amdgcn.readfirstlane", SUMS[0]),
+    ],
+)
+def test_what_may_not_be_computed_for_nothing_stays_in_a_branch(value: Expr) -> None:
+    store = BufferStore(rows_of(16), value, [ROW * 16 + COLUMN])
+    assert isinstance(after(store, ROW < M), IfThenElse)
+
+
+@pytest.mark.parametrize(
+    "condition", [FLAT[0] > 1, SUMS[LANE % 4] > 1, tirx.truncdiv(tirx.const(9, "int32"), M) > 1]
+)
+def test_what_may_not_be_asked_for_nothing_stays_in_a_branch(condition: Expr) -> None:
+    store = BufferStore(rows_of(16), SUMS[0], [ROW * 16 + COLUMN])
+    assert isinstance(after(store, ROW < M, condition), IfThenElse)
+
+
+@pytest.mark.parametrize(
+    "value", [SUMS[1] / SUMS[0], lanes_of("bits.bfloat16"), tirx.exp(SUMS[3]), SUMS[0] + 1]
+)
+def test_numbers_are_computed_anyway(value: Expr) -> None:
+    assert asked(after(BufferStore(rows_of(16), value, [ROW * 16 + COLUMN]), ROW < M)) is None
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ROW * 16 - COLUMN + 15,
+        (ROW + 3 - LANE // 16 * 2) * 16 + COLUMN,
+        OTHER % 4 * 64 + 64 + COLUMN - LANE // 16 * 16,
+    ],
+)
+def test_a_lanes_place_that_falls_has_a_branch(place: Expr) -> None:
+    """LLVM takes constants apart, and what is left counts without a sign."""
+    store = BufferStore(FLAT, SUMS[0], [place])
+    assert isinstance(after(store, LANE % 4 < 3), IfThenElse)
+
+
+def test_the_end_of_a_buffer_whose_rows_lie_otherwise_says_nothing() -> None:
+    """TVM takes the first stride times the first extent for its length."""
+    short = tirx.decl_buffer((10,), "float32", "short")
+    found = after(BufferStore(short, SUMS[0], [BLOCK * 64 + LANE]), BLOCK * 64 + LANE < 200)
+    assert "2147483644" in str(found)
+    assert asked(found) is not None
+
+
+def test_a_buffer_of_vectors_has_a_branch() -> None:
+    four = tirx.decl_buffer((64,), "float32x4", "four")
+    held = tirx.decl_buffer((1,), "float32x4", "held", scope="local")
+    assert isinstance(after(BufferStore(four, held[0], [LANE]), LANE < 50), IfThenElse)
+
+
+def test_words_that_are_not_aligned_have_a_branch() -> None:
+    odd = tirx.decl_buffer((200,), "float16", "odd")
+    held = tirx.decl_buffer((4,), "float16", "held", scope="local")
+    store = BufferStore(odd, held.vload([tirx.Ramp(0, 1, 4)]), [tirx.Ramp(LANE * 3, 1, 4)])
+    assert isinstance(after(store, LANE < 50), IfThenElse)
+
+
+def test_rows_before_the_first_are_asked() -> None:
+    """Of rows that are counted down the end bounds none."""
+    found = after(BufferStore(rows_of(16), SUMS[0], [(ROW - 2) * 16 + COLUMN]), ROW - 2 < M)
+    assert isinstance(found, IfThenElse) or asked(found) is not None
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
@@ -124,8 +195,11 @@ def test_what_is_stored(dtype: str, width: int, rows: int) -> None:
         (sch.fuse(row, column), "threadIdx.x"),
     ):
         sch.bind(loop, tag)
+    held = sch.cache_write(sch.get_sblock("B"), 0, "local")
+    sch.reverse_compute_at(held, sch.get_loops(sch.get_sblock("B"))[-2])
+    sch.unroll(sch.get_loops(sch.get_sblock("B"))[-1])
     if width > 1:
-        sch.vectorize(vector)
+        sch.vectorize(sch.get_loops(held)[-1])
     values = np.arange(32).astype(dtype)
     found = np.full((rows, 20), 99, dtype)
     kernel = mfmadsl.build(sch)

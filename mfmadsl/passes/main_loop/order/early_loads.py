@@ -43,10 +43,11 @@ _PURE = 1  # of TVM's kinds of effects: a function of its arguments
 
 def with_early_loads(before: Sequence[Stmt], loop: Stmt) -> tuple[list[Stmt], Stmt]:
     """What stands before a rewritten loop, with the loop's first loads in it, and the rest of the
-    loop; both as they are where no barrier lies between."""
+    loop; both as they are where no barrier lies between, or where what stands before it may write
+    to memory: the barrier may be what tells other lanes so."""
     place = _behind_loads(before)
     crossed = before[place:]
-    if not any(_waits(each) for each in crossed) or not all(_lets_pass(each) for each in crossed):
+    if not any(_waits(each) for each in crossed) or not all(_only_reads(each) for each in before):
         return list(before), loop
     parted = _Parted()
     for each in crossed:
@@ -163,11 +164,13 @@ def _has_effect(call: Call) -> bool:
     return kind is None or int(kind) > _PURE
 
 
-def _lets_pass(statement: Stmt) -> bool:
-    """Whether no load from memory can tell if it comes before or after the statement."""
+def _only_reads(statement: Stmt) -> bool:
+    """Whether it surely writes to no memory but registers and the LDS."""
     stores: list[BufferStore] = []
     tvm_ffi.structural_walk(statement, (BufferStore, stores.append))
-    return all(scope_of(store.buffer) != "global" for store in stores) and (
-        _is(statement, device.barrier())
-        or not any(_has_effect(call) for call in calls_of(statement) if name_of(call) != _SYNC)
+    if any(scope_of(store.buffer) == "global" for store in stores):
+        return False
+    calls = [call for call in calls_of(statement) if _has_effect(call)]
+    return _is(statement, device.barrier()) or all(
+        name_of(call) == _SYNC or _is_buffer_load(call) for call in calls
     )

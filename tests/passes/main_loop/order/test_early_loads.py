@@ -91,6 +91,14 @@ def test_nothing_moves_without_a_barrier_nor_across_what_a_load_could_tell(
     assert len(rest) == 4
 
 
+def test_nothing_passes_the_barrier_that_tells_lanes_of_what_was_stored() -> None:
+    """The store comes with a load, ahead of which nothing goes anyway."""
+    copied = BufferStore(OUT, tirx.BufferLoad(X, [i32(1)]), [i32(0)])
+    ahead, rest = _parted([copied, MEET], ALLOCATED, NAMED, _load(FETCHED))
+    assert len(ahead) == 2
+    assert len(rest) == 4
+
+
 def test_a_load_whose_place_is_made_before_the_loop_stays() -> None:
     place = Bind(OFFSET, tirx.Cast("int32", tirx.BufferLoad(SUM, [i32(0)])))
     ahead, rest = _parted([READ, WRITE, MEET, place], ALLOCATED, _load(FETCHED))
