@@ -342,3 +342,15 @@ def test_the_model_counts_all_launches_and_the_grid_of_the_chip() -> None:
     assert seconds(kernel, problem.operands()) > 4.7e-6
     alone = mfmadsl.Gemm(None, ARCH, 64, 64, 512, tiling={"split_k": 1})
     assert seconds(alone.build(), alone.operands()) < 4.7e-6
+
+
+def test_weights_of_few_bits_are_no_dense_ones_nor_each_others() -> None:
+    """What was measured of one is not taken for another."""
+    dense = (mfmadsl.matmul(1, 256, 512, "float16", "float32", b_transposed=b) for b in (0, 1))
+    few = (
+        mfmadsl.quantised_matmul(1, 256, 512, weights)
+        for weights in ("q4f16", "gptq", "awq", "mxfp4", "int8")
+    )
+    keys = [tuning_key(each) for each in (*dense, *few)]
+    assert len(set(keys)) == len(keys)
+    assert all(read_key(str(key)) == key for key in keys)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tvm import te
-from tvm.tirx import Expr, PrimFunc
+from tvm.tirx import Expr, PrimFunc, Var
 
 from mfmadsl.argument import check_choice, check_extent, check_flag
+from mfmadsl.error import ArgumentError
 from mfmadsl.model import ELEMENT_TYPES
 
 TYPES = sorted(
@@ -13,9 +14,12 @@ TYPES = sorted(
     | {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 )
 
+SYMBOLS = ("int32", "int64")
+"""The types of a symbol that stands for an extent."""
+
 
 def matmul(
-    m: int,
+    m: int | Var,
     n: int,
     k: int,
     in_dtype: str,
@@ -25,10 +29,11 @@ def matmul(
 ) -> PrimFunc:
     """C[m, n] = A[m, k] x B[k, n], accumulated in `out_dtype`; transposed, B lies as n x k.
 
-    B has the type of A if `b_dtype` does not say another. Raises ArgumentError for an extent that
-    is no positive number, and for a type that is not known.
+    M is a number, or a symbol such as `te.var("m")`, for which each launch has a number. B has the
+    type of A if `b_dtype` does not say another. Raises ArgumentError for an extent that is no
+    positive number, and for a type that is not known.
     """
-    m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    m, n, k = checked_rows(m), check_extent("n", n), check_extent("k", k)
     check_flag("b_transposed", b_transposed)
     b_dtype = in_dtype if b_dtype is None else b_dtype
     for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
@@ -37,8 +42,17 @@ def matmul(
     return te.create_prim_func([a, b, c])
 
 
+def checked_rows(m: object) -> int | Var:
+    """M as a number, or the symbol that it is. Raises ArgumentError for anything else."""
+    if not isinstance(m, Var):
+        return check_extent("m", m)
+    if str(m.ty) not in SYMBOLS:
+        raise ArgumentError(f"m: `{m.name}` is a symbol of {m.ty}; it has to be of int32 or int64")
+    return m
+
+
 def product(
-    extents: tuple[int, int, int],
+    extents: tuple[int | Var, int, int],
     dtypes: tuple[str, str, str],
     transposed: tuple[bool, bool],
     batch: int | None = None,

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from tvm import te, tirx
-from tvm.tirx import Expr, PrimFunc
+from tvm.tirx import Expr, PrimFunc, Var
 
 from mfmadsl.argument import check_choice, check_extent
 from mfmadsl.error import ArgumentError
-from mfmadsl.schedule.workload.dense import TYPES
+from mfmadsl.schedule.workload.dense import TYPES, checked_rows
 from mfmadsl.schedule.workload.grouped import rows_of_groups
 
 ACTIVATIONS = ("float16", "bfloat16")
@@ -51,8 +51,9 @@ class WeightFormat:
 
 
 def quantised_matmul(
-    m: int, n: int, k: int, weights: str, in_dtype: str = "float16", out_dtype: str = "float32",
-    group: int | None = None, experts: int | None = None, tokens: int | None = None,
+    m: int | Var, n: int, k: int, weights: str, in_dtype: str = "float16",
+    out_dtype: str = "float32", group: int | None = None, experts: int | None = None,
+    tokens: int | None = None,
 ) -> PrimFunc:  # fmt: skip
     """C[m, n] = A[m, k] x W[n, k]^T of weights of four or eight bits, which become `in_dtype`.
 
@@ -71,7 +72,8 @@ def quantised_matmul(
       factors are rounded to `in_dtype`.
     - "int8": Q, int8 [n, k]; SCALES, [n]. A weight is q * scale.
 
-    Words fill from the lowest bit up. Scales without a type here have `in_dtype`, in which weights
+    M is a number, or without experts a symbol such as `te.var("m")`. Words fill from the lowest bit
+    up. Scales without a type here have `in_dtype`, in which weights
     are rounded.
 
     With `experts` there are weights for each of so many, in arrays with the expert before their
@@ -82,7 +84,8 @@ def quantised_matmul(
     groups, for fewer than two experts, for tokens without them, and for a format or a type that is
     not known.
     """
-    m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    n, k = check_extent("n", n), check_extent("k", k)
+    rows = checked_rows(m)
     check_choice("weights", weights, FORMATS)
     check_choice("in_dtype", in_dtype, ACTIVATIONS)
     check_choice("out_dtype", out_dtype, TYPES)
@@ -93,14 +96,14 @@ def quantised_matmul(
     if experts is None:
         if tokens is not None:
             raise ArgumentError("tokens: are of a product with experts; pass how many as `experts`")
-        a = te.placeholder((m, k), in_dtype, "A")
+        a = te.placeholder((rows, k), in_dtype, "A")
         w = te.compute((n, k), lambda j, r: stored.weight(arrays, j, r, group, in_dtype), "W")
 
         def element(i: Expr, j: Expr) -> Expr:
             return te.sum(a[i, r].astype(out_dtype) * w[j, r].astype(out_dtype), axis=[r])
 
-        return te.create_prim_func([a, *arrays, te.compute((m, n), element, "C")])
-    sorted_rows = rows_of_groups(m, k, experts, tokens, in_dtype, "experts")
+        return te.create_prim_func([a, *arrays, te.compute((rows, n), element, "C")])
+    sorted_rows = rows_of_groups(check_extent("m", m), k, experts, tokens, in_dtype, "experts")
     of_all = [te.placeholder((experts, *x.shape), x.dtype, x.op.name) for x in arrays]
 
     def weight(e: Expr, j: Expr, r: Expr) -> Expr:
@@ -112,7 +115,7 @@ def quantised_matmul(
         left, right = sorted_rows.element(i, r), w[sorted_rows.group[i], j, r]
         return te.sum(left.astype(out_dtype) * right.astype(out_dtype), axis=[r])
 
-    c = te.compute((m, n), sum_of_expert, "C")
+    c = te.compute((rows, n), sum_of_expert, "C")
     return te.create_prim_func([*sorted_rows.parameters, *of_all, c])
 
 

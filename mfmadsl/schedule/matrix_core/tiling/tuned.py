@@ -24,6 +24,7 @@ from mfmadsl.schedule.product.memory import number
 
 if TYPE_CHECKING:
     from mfmadsl.schedule.product.normalise import Product
+    from mfmadsl.schedule.product.prologue import Prologue
 
 FOLDER = "MFMADSL_TUNED"
 """The environment variable that names the folder of the database."""
@@ -67,6 +68,9 @@ class Key:
     n: int
     k: int
     types: tuple[str, str, str]
+    """Of A, B and C; where elements are made of others, such as `float16:32*0.125*1`, with what
+    each array has: the bits of a place, how many of these each k and each row take, and `r` where
+    they lie along rows."""
     lies: str
     """A letter for each of A and B: `n` if K runs along memory, `t` if across."""
 
@@ -95,7 +99,20 @@ def key_of(product: Product, chip: Architecture) -> Key | None:
         "t" if each.axis == axis else "n"
         for each, axis in zip(product.memory[:2], "ij", strict=True)
     )
-    return Key(chip.name, s, _UNKNOWN_ROWS if m is None else m, n, k, product.types, lies)
+    made = (*map(_stored, product.prologues), "")
+    a, b, c = (dtype + of for dtype, of in zip(product.types, made, strict=True))
+    return Key(chip.name, s, _UNKNOWN_ROWS if m is None else m, n, k, (a, b, c), lies)
+
+
+def _stored(prologue: Prologue | None) -> str:
+    """What elements are made of, as their type has it behind it; nothing if they are loaded."""
+    if prologue is None:
+        return ""
+    arrays = (
+        f"{8 * each.place_bytes:g}*{each.per_k:g}*{each.per_row:g}{'r' if each.along_rows else ''}"
+        for each in prologue.stored
+    )
+    return ":" + "+".join(arrays)
 
 
 def written(tiling: Tiling) -> str:

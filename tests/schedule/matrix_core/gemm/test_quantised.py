@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tvm import te
 
 import mfmadsl
 from mfmadsl.cli.gemm_options import WEIGHTS
@@ -131,9 +132,30 @@ def test_other_shapes_and_tilings(m: int, format_name: str, dtype: str) -> None:
     assert (np.abs(c - left @ right.T) <= bound).all()
 
 
+@pytest.mark.parametrize("format_name", ["gptq", "mxfp4"])
+def test_as_many_rows_as_a_launch_brings(format_name: str) -> None:
+    n, k, stored = 64, 256, FORMATS[format_name]
+    group = stored.group or k
+    arrays = random_weights(np.random.default_rng(0), stored, n, k, group, "float16")
+    right = weights_of(stored, arrays, group, "float16").astype(float)
+    workload = mfmadsl.quantised_matmul(te.var("m"), n, k, format_name)
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch="gfx942"), arch="gfx942")
+    assert len(kernel.chain()) > 1
+    for m in (1, 17, 200):
+        a = np.random.default_rng(m).integers(-4, 5, (m, k)).astype(np.float16)
+        c = np.full((m, n), np.nan, np.float32)
+        assert not mfmadsl.sanitize(kernel, [a, *arrays, c]).faults
+        left = a.astype(float)
+        assert (
+            np.abs(c - left @ right.T) <= 2 * k * 2.0**-24 * np.abs(left) @ np.abs(right.T)
+        ).all()
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"m": te.var("m", "float32")}, "m: `m` is a symbol of float32; it has to be of int32"),
+        ({"m": te.var("m"), "experts": 2}, "m: is an integer, not"),
         ({"weights": "gguf"}, r"weights: .*gguf.*awq"),
         ({"in_dtype": "float32"}, r"in_dtype: .*float32.*float16"),
         ({"k": 100}, "k: 100 is no multiple of 8, the elements of a word of gptq"),
