@@ -346,7 +346,9 @@ def test_the_model_counts_all_launches_and_the_grid_of_the_chip() -> None:
 
 def test_weights_of_few_bits_are_no_dense_ones_nor_each_others() -> None:
     """What was measured of one is not taken for another."""
-    dense = (mfmadsl.matmul(1, 256, 512, "float16", "float32", b_transposed=b) for b in (0, 1))
+    dense = (
+        mfmadsl.matmul(1, 256, 512, "float16", "float32", b_transposed=b) for b in (False, True)
+    )
     few = (
         mfmadsl.quantised_matmul(1, 256, 512, weights)
         for weights in ("q4f16", "gptq", "awq", "mxfp4", "int8")
