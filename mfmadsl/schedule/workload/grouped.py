@@ -25,9 +25,9 @@ def grouped_matmul(
     less than the one before. With `tokens` A has so many rows, and ROWS, [m] of int32 after A, says
     which one each row of C is of: those of a token's experts, for one.
 
-    Sums are of `out_dtype`; B has the type of A if `b_dtype` does not say another. Raises
-    ArgumentError for an extent that is no positive number, fewer than two groups, and for a type
-    that is not known.
+    Sums are of `out_dtype`, and those of 16 bits of float32, rounded at the end; B has the type of
+    A if `b_dtype` does not say another. Raises ArgumentError for an extent that is no positive
+    number, fewer than two groups, and for a type that is not known.
     """
     m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
     b_dtype = in_dtype if b_dtype is None else b_dtype
@@ -37,12 +37,30 @@ def grouped_matmul(
     b = te.placeholder((groups, n, k), name="B", dtype=b_dtype)
     r = te.reduce_axis((0, k), name="k")
 
-    def element(i: Expr, j: Expr) -> Expr:
-        left, right = rows.element(i, r), b[rows.group[i], j, r]
-        return te.sum(left.astype(out_dtype) * right.astype(out_dtype), axis=[r])
+    def factors(i: Expr, j: Expr) -> tuple[Expr, Expr]:
+        return rows.element(i, r), b[rows.group[i], j, r]
 
-    c = te.compute((m, n), element, name="C")
+    c = grouped_sums((m, n), factors, r, out_dtype)
     return te.create_prim_func([*rows.parameters, b, c])
+
+
+def grouped_sums(
+    shape: tuple[int, int], factors: Callable[[Expr, Expr], tuple[Expr, Expr]], along: Expr,
+    dtype: str,
+) -> te.Tensor:  # fmt: skip
+    """C, the sums of products of two factors of each place, which have its type; those of 16 bits
+    are of float32, rounded at the end."""
+    is_half = dtype in ("float16", "bfloat16")
+    wide = "float32" if is_half else dtype
+
+    def element(i: Expr, j: Expr) -> Expr:
+        left, right = factors(i, j)
+        return te.sum(left.astype(wide) * right.astype(wide), axis=[along])
+
+    sums = te.compute(shape, element, name="sums" if is_half else "C")
+    if not is_half:
+        return sums
+    return te.compute(shape, lambda i, j: sums[i, j].astype(dtype), name="C")
 
 
 @dataclass(frozen=True)

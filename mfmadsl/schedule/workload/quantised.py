@@ -12,7 +12,7 @@ from tvm.tirx import Expr, PrimFunc, Var
 from mfmadsl.argument import check_choice, check_extent
 from mfmadsl.error import ArgumentError
 from mfmadsl.schedule.workload.dense import TYPES, checked_rows
-from mfmadsl.schedule.workload.grouped import rows_of_groups
+from mfmadsl.schedule.workload.grouped import grouped_sums, rows_of_groups
 
 ACTIVATIONS = ("float16", "bfloat16")
 """The types of A, in which weights are computed, too."""
@@ -103,7 +103,8 @@ def quantised_matmul(
             return te.sum(a[i, r].astype(out_dtype) * w[j, r].astype(out_dtype), axis=[r])
 
         return te.create_prim_func([a, *arrays, te.compute((rows, n), element, "C")])
-    sorted_rows = rows_of_groups(check_extent("m", m), k, experts, tokens, in_dtype, "experts")
+    count = check_extent("m", m)
+    sorted_rows = rows_of_groups(count, k, experts, tokens, in_dtype, "experts")
     of_all = [te.placeholder((experts, *x.shape), x.dtype, x.op.name) for x in arrays]
 
     def weight(e: Expr, j: Expr, r: Expr) -> Expr:
@@ -111,11 +112,10 @@ def quantised_matmul(
 
     w = te.compute((experts, n, k), weight, "W")
 
-    def sum_of_expert(i: Expr, j: Expr) -> Expr:
-        left, right = sorted_rows.element(i, r), w[sorted_rows.group[i], j, r]
-        return te.sum(left.astype(out_dtype) * right.astype(out_dtype), axis=[r])
+    def factors(i: Expr, j: Expr) -> tuple[Expr, Expr]:
+        return sorted_rows.element(i, r), w[sorted_rows.group[i], j, r]
 
-    c = te.compute((rows, n), sum_of_expert, "C")
+    c = grouped_sums((count, n), factors, r, out_dtype)
     return te.create_prim_func([*sorted_rows.parameters, *of_all, c])
 
 

@@ -63,6 +63,8 @@ def test_rows_of_groups(arch: str, ends: list[int]) -> None:
     ("arch", "dtype", "sums"),
     [
         ("gfx90a", "bfloat16", "float32"),
+        ("gfx942", "float16", "float16"),
+        ("gfx950", "bfloat16", "bfloat16"),
         ("gfx942", "int8", "int32"),
         ("gfx942", "float8_e4m3fnuz", "float32"),
         ("gfx942", "float32", "float32"),
@@ -73,9 +75,10 @@ def test_rows_of_groups(arch: str, ends: list[int]) -> None:
 def test_types(arch: str, dtype: str, sums: str) -> None:
     m, n, k = 90, 48, 130
     a, b = numbers((m, k), dtype, 0), numbers((3, n, k), dtype, 1)
-    ends, c = np.array([20, 55, m], "int32"), np.full((m, n), 99, sums)
+    kind = getattr(ml_dtypes, sums, sums)
+    ends, c = np.array([20, 55, m], "int32"), np.full((m, n), 99, kind)
     run(mfmadsl.grouped_matmul(m, n, k, 3, dtype, sums), arch, [a, ends, b, c])
-    np.testing.assert_array_equal(c, expected(a, b, ends))
+    np.testing.assert_array_equal(c, expected(a, b, ends).astype(kind))
 
 
 @pytest.mark.parametrize("arch", CHIPS)
