@@ -12,6 +12,7 @@ from tvm.tirx import AttrStmt, BufferStore, Evaluate, Expr, IfThenElse, IterVar,
 
 import mfmadsl
 from mfmadsl.passes.kernel.edge_stores import without_edge_branches
+from mfmadsl.passes.tir.expression import ramp
 
 LANE, BLOCK, M, OTHER = (tirx.Var(name, "int32") for name in ("lane", "block", "m", "other"))
 SUMS = tirx.decl_buffer((4,), "float32", "sums", scope="local")
@@ -167,7 +168,7 @@ def test_a_buffer_of_vectors_has_a_branch() -> None:
 def test_words_that_are_not_aligned_have_a_branch() -> None:
     odd = tirx.decl_buffer((200,), "float16", "odd")
     held = tirx.decl_buffer((4,), "float16", "held", scope="local")
-    store = BufferStore(odd, held.vload([tirx.Ramp(0, 1, 4)]), [tirx.Ramp(LANE * 3, 1, 4)])
+    store = BufferStore(odd, tirx.BufferLoad(held, [ramp(0, 4)]), [ramp(LANE * 3, 4)])
     assert isinstance(after(store, LANE < 50), IfThenElse)
 
 
