@@ -27,7 +27,7 @@ from mfmadsl.passes.kernel.idle import without_idle_work
 from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 from mfmadsl.passes.main_loop.lds.sharing import share_lds
 from mfmadsl.passes.main_loop.pipeline import pipeline
-from mfmadsl.passes.tir.annotation import check_annotations
+from mfmadsl.passes.tir.annotation import PIPELINE, check_annotations
 from mfmadsl.passes.tir.expression import name_of, scope_of
 from mfmadsl.runtime import without_devices
 
@@ -151,7 +151,9 @@ def device_module(
     module = _lower_warp_memory(tvm.IRModule({name: kernel}))
     grid = grid_of(module[name])
     instructions, reads = described_instructions(chip.name), described_reads(chip.name)
-    function = without_edge_branches(without_idle_work(module[name]))
+    function = without_idle_work(module[name])
+    if has_main_loop(function):
+        function = without_edge_branches(function)
     pipelined = pipeline(function, chip, instructions, reads, register_use)
     kernel = regrid(pipelined.function, grid) if grid else pipelined.function
     module = tvm.IRModule({name: share_lds(kernel, chip)})
@@ -163,6 +165,14 @@ def device_module(
         spans=tuple((buffer, extent_of(span)) for buffer, span in pipelined.spans),
     )
     return tirx.transform.LowerIntrin()(module), launch
+
+
+def has_main_loop(function: PrimFunc) -> bool:
+    """Whether the pipeline is to take a loop of it. Of other kernels LLVM knows more if they store
+    without descriptors: that memory stays as it is, which it then loads by scalars."""
+    loops: list[tirx.For] = []
+    tvm_ffi.structural_walk(function.body, (tirx.For, loops.append))
+    return any(PIPELINE in (loop.annotations or {}) for loop in loops)
 
 
 def _corrected(function: PrimFunc) -> PrimFunc:

@@ -62,4 +62,4 @@ def test_llvm_does_not_take_the_sum_of_parts_for_one_that_never_wraps(
     text = (kernel if kernel.next is None else kernel.next).llvm_ir
     loaded = "|".join(map(re.escape, re.findall(r"(%[\w.]+) = load i32", text)))
     added = re.findall(rf"= (add .*)i32 (?:{loaded}), (?:{loaded})$", text, re.MULTILINE)
-    assert added == ["add "]
+    assert set(added) == {"add "}

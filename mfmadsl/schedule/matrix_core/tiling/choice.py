@@ -35,7 +35,8 @@ _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are pers
 _ABOUT = 1.03  # of a time, up to which another one is about the same
 _SAME = 1.01  # of a time, up to which the formula cannot tell
 _MOST_WAVES = 8  # of a workgroup whose waves share K
-_MADE_STEP = 128  # of k, that a wave takes at least where it makes elements of what it loads
+_MADE_STEP = 64  # of k, that a wave takes at least where it makes elements of what it loads
+_MADE_ALONE = 128  # of k, where rows of A do not fill a tile: there is less to wait for
 _LONE_WAVES = 16  # of one that computes elements, where compute units are idle
 _BUSY = 0.8  # of the compute units, up to which that pays
 _SHARING = 4  # workgroups for each compute unit, up to which waves may share K
@@ -278,7 +279,8 @@ def _with_more_waves(
     """The tiling with as many waves along K as it can have, if it can have several."""
     k_waves = most // tiling.wave_count
     if any(read.work for read in gemm.reads):
-        k_waves = min(k_waves, tiling.k_step // _MADE_STEP)
+        alone = gemm.m < gemm.intrinsic.m
+        k_waves = min(k_waves, tiling.k_step // (_MADE_ALONE if alone else _MADE_STEP))
     while k_waves > 1:
         found = replace(tiling, k_waves=k_waves)
         if _is_legal(found, gemm, steps):
