@@ -242,8 +242,8 @@ def test_groups_that_are_counted_otherwise(rows: Any, count: int, index: str) ->
 
 
 def test_other_sums_than_the_instructions() -> None:
-    workload = mfmadsl.grouped_matmul(32, 32, 32, 2, "float16", "float16")
-    with pytest.raises(ScheduleError, match="the product sums in float16"):
+    workload = mfmadsl.grouped_matmul(32, 32, 32, 2, "int8", "float32")
+    with pytest.raises(ScheduleError, match="the product sums in float32"):
         mfmadsl.gemm_schedule(workload, arch="gfx942")
 
 
