@@ -14,7 +14,14 @@ from tvm.tirx import Expr
 
 from mfmadsl.passes.tir.device import device_function
 from mfmadsl.passes.tir.error import NotUnderstoodError
-from mfmadsl.passes.tir.expression import constant, elements_of, name_of, scope_of
+from mfmadsl.passes.tir.expression import (
+    calls_of,
+    constant,
+    elements_of,
+    loads_of,
+    name_of,
+    scope_of,
+)
 
 _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
@@ -42,21 +49,13 @@ _PURE_INTRINSIC = "call_llvm_pure_intrin"
 
 def is_speculatable(expression: Expr) -> bool:
     """Whether an expression may be computed anywhere, of registers that have a number each."""
-    found = True
-
-    def note(good: bool) -> None:
-        nonlocal found
-        found = found and good
-
-    tvm_ffi.structural_walk(
-        expression,
-        [
-            (TensorLoad, lambda load: note(_is_register(load))),
-            (Call, lambda call: note(_is_of_numbers(call))),
-            *((kind, lambda node: note(_never_by_zero(node))) for kind in _DIVISIONS),
-        ],
+    divisions: list[Expr] = []
+    tvm_ffi.structural_walk(expression, [(kind, divisions.append) for kind in _DIVISIONS])
+    return (
+        all(map(_is_register, loads_of(expression)))
+        and all(map(_is_of_numbers, calls_of(expression)))
+        and all(map(_never_by_zero, divisions))
     )
-    return found
 
 
 def _is_register(load: TensorLoad) -> bool:
