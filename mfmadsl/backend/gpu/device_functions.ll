@@ -130,6 +130,29 @@ define float @mfmadsl.field(i32 %word, i32 %shift, i32 %masks) alwaysinline {
   ret float %value
 }
 
+; The number of a nibble of a word, `shift` bits up, `less` another and `more`: made with that of the other nibble of its byte, as
+; 1024 + low and 1024 + 16 * high.
+
+define half @mfmadsl.nibble(i32 %word, i32 %shift, half %less, half %more) alwaysinline {
+  %octet = lshr i32 %shift, 3
+  %both.octets = mul i32 %octet, 65537
+  %places = or i32 %both.octets, 201329664 ; 0x0C000C00: no other bytes
+  %octets = call i32 @llvm.amdgcn.perm(i32 %word, i32 %word, i32 %places)
+  %bits = call i32 @mfmadsl.masked(i32 %octets, i32 15728655, i32 1677747200) ; 0x00F0000F, 0x64006400
+  %numbers = bitcast i32 %bits to <2 x half>
+  %some = insertelement <2 x half> poison, half %less, i32 0
+  %subtracted = shufflevector <2 x half> %some, <2 x half> poison, <2 x i32> zeroinitializer
+  %one = insertelement <2 x half> poison, half %more, i32 0
+  %added = shufflevector <2 x half> %one, <2 x half> poison, <2 x i32> zeroinitializer
+  %known = fadd <2 x half> %added, <half 0xHE400, half 0xHD400> ; -1024, -64
+  %rest = fsub <2 x half> %known, %subtracted
+  %pair = call <2 x half> @llvm.fma.v2f16(<2 x half> %numbers, <2 x half> <half 0xH3C00, half 0xH2C00>, <2 x half> %rest)
+  %nibble = lshr i32 %shift, 2
+  %which = and i32 %nibble, 1
+  %value = extractelement <2 x half> %pair, i32 %which
+  ret half %value
+}
+
 ; What the next of 16 lanes has; of the last one `last`.
 
 define i32 @mfmadsl.next.lane(i32 %last, i32 %value) alwaysinline {
@@ -378,6 +401,8 @@ define float @mfmadsl.element.float4_e2m1fn.float32(i32 %word, i32 %shift) alway
   ret float %value
 }
 
+declare i32 @llvm.amdgcn.perm(i32, i32, i32)
+declare <2 x half> @llvm.fma.v2f16(<2 x half>, <2 x half>, <2 x half>)
 declare void @llvm.amdgcn.s.barrier()
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)

@@ -36,6 +36,7 @@ from mfmadsl.passes.main_loop.analysis.parsed import scalar_loops
 from mfmadsl.passes.types.small_bfloats import small_bfloats
 from mfmadsl.passes.types.small_floats import small_floats
 from mfmadsl.passes.types.small_integers import small_integers
+from mfmadsl.passes.types.small_nibbles import small_nibbles
 from mfmadsl.passes.types.sums import wrapping_sums
 
 
@@ -67,6 +68,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         of_functions(without_offsets),
         of_functions(scalar_loops),
         of_functions(lambda function: small_floats(function, chip)),
+        of_functions(small_nibbles),
         of_functions(small_integers),
         of_functions(lambda function: small_bfloats(function, chip)),
         of_functions(lambda function: narrow_types(function, chip)),

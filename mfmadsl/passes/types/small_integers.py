@@ -18,7 +18,12 @@ from mfmadsl.passes.tir.bounds import analyzer_of
 from mfmadsl.passes.tir.expression import bits_of, constant, field_of
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 
-_BASE, _BITS = 1024, 0x6400  # a float16 whose last bit is 1, and its bits
+BASE = 1024
+"""A float16 whose last bit is 1."""
+
+BITS = 0x6400
+"""The bits of that."""
+
 _SIGN = 0x80  # of int8
 _NEGATIVE = 0x8000  # the sign of a float16
 _HALF = 16  # bits
@@ -52,7 +57,7 @@ def small_integers(function: PrimFunc) -> PrimFunc:
         sign = 1 if isinstance(expression, tirx.Sub) else -1
         assert isinstance(expression.b, tirx.FloatImm)
         number, before = sign * float(expression.b.value), converted(expression.a)
-        if before is None or not number.is_integer() or abs(number) >= _BASE - _SIGN:
+        if before is None or not number.is_integer() or abs(number) >= BASE - _SIGN:
             return expression
         less = _too_much(before) + number
         return tirx.Sub(before.a, tirx.const(less, "float16"))
@@ -90,7 +95,7 @@ def _is_small(cast: Expr) -> bool:
 def _is_field(value: Expr) -> bool:
     """Whether it has ten bits at most, whatever it is made of."""
     most = most_of(value)
-    return most is not None and most < _BASE
+    return most is not None and most < BASE
 
 
 def most_of(value: Expr) -> int | None:
@@ -106,7 +111,7 @@ def most_of(value: Expr) -> int | None:
         return None
     if isinstance(value, tirx.BitwiseAnd):
         mask = constant(value.b)
-        return mask if mask is not None and 0 <= mask < _BASE else None
+        return mask if mask is not None and 0 <= mask < BASE else None
     if isinstance(value, tirx.RShift) and dtype.startswith("uint"):
         shift = constant(value.b)
         if shift is None or not bits_of(dtype) - 10 <= shift < bits_of(dtype):
@@ -114,7 +119,7 @@ def most_of(value: Expr) -> int | None:
         return (1 << bits_of(dtype) - shift) - 1
     if isinstance(value, tirx.Add) and (number := constant(value.b)) is not None:
         most = most_of(value.a)
-        if most is None or number < 0 or most + number >= _BASE:
+        if most is None or number < 0 or most + number >= BASE:
             return None
         return most + number
     return most_of(value.value) if isinstance(value, tirx.Cast) else None
@@ -122,13 +127,13 @@ def most_of(value: Expr) -> int | None:
 
 def _of_bits(value: Expr, analyzer: Analyzer) -> tirx.Sub:
     """The float16 that a small integer is."""
-    half = tirx.const(_BITS, "uint16")
-    base = _BASE
+    half = tirx.const(BITS, "uint16")
+    base = BASE
     if (field := _field(value, analyzer)) is not None:
         bits = field
     elif dtype_of(value) == "int8":
         moved = tirx.bitwise_xor(tirx.reinterpret("uint8", value), tirx.const(_SIGN, "uint8"))
-        bits, base = tirx.Cast("uint16", moved) | half, _BASE + _SIGN
+        bits, base = tirx.Cast("uint16", moved) | half, BASE + _SIGN
     else:
         bits = tirx.Cast("uint16", value) | half
     return tirx.Sub(tirx.reinterpret("float16", bits), tirx.const(float(base), "float16"))
@@ -150,5 +155,5 @@ def _field(value: Expr, analyzer: Analyzer) -> Expr | None:
     within = tirx.floormod(shift, length)
     down, above = (tirx.Cast("uint32", each) for each in (within, shift - within))
     moved = tirx.Cast("int32", tirx.shift_right(word, down))
-    pair = device.masked(moved, mask | mask << _HALF, _BITS | _BITS << _HALF)
+    pair = device.masked(moved, mask | mask << _HALF, BITS | BITS << _HALF)
     return tirx.Cast("uint16", tirx.shift_right(tirx.Cast("uint32", pair), above))

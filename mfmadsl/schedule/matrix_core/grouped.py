@@ -98,7 +98,8 @@ def _reads(product: GroupedProduct) -> tuple[BlockRead, BlockRead]:
         BlockRead(name, side, Fraction(1), size, memory)
         for side, (name, size, memory) in enumerate(zip("AB", sizes, product.memories, strict=True))
     )
-    return a, b
+    prologue = product.prologue
+    return a, b if prologue is None else replace(b, group=prologue.group)
 
 
 def _sizes(product: GroupedProduct) -> tuple[int, int]:

@@ -25,6 +25,7 @@ from mfmadsl.schedule.matrix_core.tile_loops import (
     blocks_of,
     chunks_along_k,
     leaves_idle,
+    of_one_group,
     of_tile,
     per_lane,
     tiled,
@@ -70,7 +71,7 @@ def copy_to_lds(
     There its rows lie in the order of the tiles that read them. What computes the operand is
     inlined. Threads take what lies together in memory: chunks along K, or where rows are neighbours
     a few k of a few rows, which they turn around. A chip with reads that turn them around takes
-    chunks of rows.
+    chunks of rows. What a thread takes of rows in turn is of one group of K, if elements have such.
     """
     memory, size = read.memory, read.size
     shared = sch.cache_read(block, place, "shared")
@@ -92,7 +93,9 @@ def copy_to_lds(
     elif turned:
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
-        inner = chunks_along_k(sch, k, rows, counts[::-1], size, threads, straight)
+        inner = chunks_along_k(
+            sch, k, rows, counts[::-1], size, threads, straight, group=read.group
+        )
     elif memory.axis in ("i", "j"):
         if order.in_turn:  # as they lie in memory
             several, turn, lane = sch.split(rows, [None, order.count, order.width])
@@ -100,8 +103,10 @@ def copy_to_lds(
             rows = sch.fuse(several, lane, turn)
         # TVM tells how long a tile is, of which a part stands behind a matrix, for numbers only.
         known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
-        piece = _piece(memory, size, "ij"[read.side])
-        inner = turned_pieces(sch, rows, k, counts, size, piece, threads, blocks, known)
+        piece = _piece(read, counts, threads)
+        inner = turned_pieces(
+            sch, rows, k, counts, size, piece, threads, blocks, known, read.group
+        )
     else:
         is_few = (
             extent is not None and extent < counts[0] and _is_computed(sch.get(shared).body.value)
@@ -159,24 +164,32 @@ def reads_turned(chip: Architecture, size: int, rows: int = 0) -> bool:
     )
 
 
-def _piece(memory: Memory, size: int, rows: str) -> tuple[int, int]:
-    """(k, rows) that a thread turns around: whole places, where several are made of one."""
-    of_k, of_rows = max(1, PIECE // size), max(1, (GROUP if size > 1 else 8) // size)
-    if (packed := memory.packed_along("k")) > 1:
-        of_k, of_rows = min(packed, max(1, CHUNK // size)), max(1, GROUP // memory.size)
-    return of_k, max(of_rows, memory.packed_along(rows))
+def _piece(read: BlockRead, counts: Sequence[int], threads: int) -> tuple[int, int]:
+    """(k, rows) that a thread turns around: whole places, where several are made of one.
+
+    Of a place of several k it takes few rows, as long as all that it takes is of one group.
+    """
+    memory, size = read.memory, read.size
+    whole = memory.packed_along("ij"[read.side])
+    if (packed := memory.packed_along("k")) == 1:
+        return max(1, PIECE // size), max(1, (GROUP if size > 1 else 8) // size, whole)
+    of_k, of_rows = min(packed, max(1, CHUNK // size)), max(1, GROUP // memory.size)
+    while of_rows > 1 and prod(counts) < min(read.group, counts[1]) * threads * of_rows:
+        of_rows //= 2
+    return of_k, max(of_rows, whole)
 
 
 def turned_pieces(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int,
-    piece: tuple[int, int], threads: int, blocks: int, known: bool,
+    piece: tuple[int, int], threads: int, blocks: int, known: bool, group_of_k: int = 1,
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a piece of a few k of a few rows, of which the matrix
     has a `known` number or not.
 
     Neighbouring lanes take the two halves of a chunk of K, then rows: so they write without
     conflicts, and fetch whole cache lines. Of groups of rows that are no power of two they take a
-    part that is one: so bits of a lane's number tell where it writes.
+    part that is one: so bits of a lane's number tell where it writes. A thread takes of a group of
+    K what it can.
     """
     of_k, of_rows = piece
     pieces = blocks * prod(counts) // of_k
@@ -192,8 +205,13 @@ def turned_pieces(
     several, group = sch.split(group, [None, side])
     apart = min(max(1, _TOGETHER // side), chunks & -chunks)
     far, k_chunk = sch.split(k_chunk, [apart, None])
-    sch.reorder(several, k_chunk, far, group, half, k_inside, rows_inside)
-    return [sch.fuse(several, k_chunk, far, group, half), k_inside, rows_inside]
+    turns = pieces // (of_rows * threads)
+    in_turn, k_chunk = of_one_group(
+        sch, k_chunk, chunks // apart, turns, group_of_k // (of_k * halves)
+    )
+    sch.reorder(*in_turn, several, *k_chunk, far, group, half, k_inside, rows_inside)
+    units = [*in_turn, several, *k_chunk, far, group, half]
+    return [sch.fuse(*units), k_inside, rows_inside]
 
 
 def _side(groups: int, others: int, group_bytes: int, threads: int) -> int:

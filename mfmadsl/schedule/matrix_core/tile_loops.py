@@ -29,13 +29,14 @@ def bind_copy(sch: Schedule, loops: Sequence[LoopRV], waves: int, chip: Architec
 
 def chunks_along_k(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    straight: bool, blocks: int = 1, made: int | None = None,
+    straight: bool, blocks: int = 1, made: int | None = None, group: int = 1,
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all;
     but what goes straight into the LDS is as wide as can be.
 
     Of a tile whose elements are computed on the way, no more than so many rows are `made`: all
-    threads share these.
+    threads share these. Where a `group` of rows has something in common, a thread takes what it can
+    of one.
     """
     width, pieces = max(CHUNK // size, 1), blocks * prod(counts)
     if made is not None and not straight:
@@ -48,7 +49,21 @@ def chunks_along_k(
     if straight and WORD < width * size < CHUNK:  # what goes straight there is a word or a chunk
         width = WORD // size
     chunk, inside = sch.split(k, [None, width])
-    return [sch.fuse(rows, chunk), inside]
+    in_turn, others = of_one_group(sch, rows, counts[0], pieces // (width * threads), group)
+    sch.reorder(*in_turn, *others, chunk, inside)
+    return [sch.fuse(*in_turn, *others, chunk), inside]
+
+
+def of_one_group(
+    sch: Schedule, loop: LoopRV, extent: int, turns: int, group: int
+) -> tuple[list[LoopRV], list[LoopRV]]:
+    """(the loop over what a thread takes in so many turns, the loops over threads), such that all
+    of it is of one group of neighbours; no such loop where that can't be."""
+    group = min(group, extent)
+    if turns < 2 or group % turns or extent % group:
+        return [], [loop]
+    groups, turn, others = sch.split(loop, [None, turns, group // turns])
+    return [turn], [groups, others]
 
 
 def leaves_idle(pieces: int, width: int, threads: int) -> bool:

@@ -68,8 +68,11 @@ class Product:
     def plain(self) -> PlainProduct:
         """What builders of schedules take."""
         reads = (
-            BlockRead(name, side, Fraction(1), self.element_bytes[side], self.memory[side])
-            for side, name in enumerate("AB")
+            BlockRead(
+                name, side, Fraction(1), self.element_bytes[side], self.memory[side],
+                group=prologue.group if prologue is not None else 1,
+            )  # fmt: skip
+            for side, (name, prologue) in enumerate(zip("AB", self.prologues, strict=True))
         )
         return PlainProduct(self.block, tuple(reads), self.extents, self.memory[2], self.names)
 

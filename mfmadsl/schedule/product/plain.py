@@ -18,7 +18,8 @@ class BlockRead:
     `name` is what modules of instructions call it. Its rows are those of C (`side` 0) or its
     columns (1), and each k takes so many of its `columns`, of `size` bytes as the block reads them.
     `memory` says how it lies in the argument that it comes from, and `shuffle` in which order if
-    neither rows nor columns lie together there.
+    neither rows nor columns lie together there. Of an element that is computed `group` neighbours
+    along K share whatever else than that argument it is made of.
     """
 
     name: str
@@ -27,6 +28,7 @@ class BlockRead:
     size: int
     memory: Memory
     shuffle: Shuffle | None = None
+    group: int = 1
 
 
 @dataclass(frozen=True)

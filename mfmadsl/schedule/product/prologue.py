@@ -61,6 +61,12 @@ class Prologue:
     stored: tuple[SourceArray, ...]
     work: float
 
+    @property
+    def group(self) -> int:
+        """How many neighbours along K share all arrays but the largest, such as scales."""
+        _, *others = sorted((each.per_k for each in self.stored), reverse=True)
+        return max(1, int(1 / others[0])) if others else 1
+
 
 def prologue_of(
     function: PrimFunc, factor: TensorLoad, rows: Sequence[IterVar], along: Sequence[IterVar]
@@ -142,6 +148,8 @@ def _operations(value: Expr, rate: Callable[[TensorLoad], float], along: Var) ->
         if is_made_of_bits(node, analyzer):
             return _ELEMENT * often, often
         before = sum(instructions for instructions, _ in inner)
+        if _is_field(node):
+            return before, often
         return before + often * (0.5 if _goes_in_pairs(node) else 1), often
 
     return counted(value)[0]
@@ -158,6 +166,13 @@ def _operands(operation: Expr) -> list[Expr]:
     if isinstance(operation, Call):
         return list(operation.args)
     return [operation.a, operation.b] if isinstance(operation, OfTwo) else []
+
+
+def _is_field(operation: Expr) -> bool:
+    """Whether it makes a float16 of a field of a word, whose mask puts in what is missing."""
+    if not isinstance(operation, tirx.Cast) or str(operation.ty.dtype) != "float16":
+        return False
+    return isinstance(operation.value, tirx.BitwiseAnd)
 
 
 def _goes_in_pairs(operation: Expr) -> bool:

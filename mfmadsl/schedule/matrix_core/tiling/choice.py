@@ -38,7 +38,7 @@ _MOST_WAVES = 8  # of a workgroup whose waves share K
 _MADE_STEP = 64  # of k, that a wave takes at least where it makes elements of what it loads
 _MADE_ALONE = 128  # of k, where rows of A do not fill a tile: there is less to wait for
 _LONE_WAVES = 16  # of one that computes elements, where compute units are idle
-_BUSY = 0.8  # of the compute units, up to which that pays
+_BUSY = 0.9  # of the compute units, up to which that pays
 _SHARING = 4  # workgroups for each compute unit, up to which waves may share K
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 

@@ -277,7 +277,7 @@ class _Terms:
         coming = self.path.latency + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
-        alone = max(busy, coming / self._ahead() + turning + self._on_simds(work, 1))
+        alone = max(busy, self._waited(coming, self._on_simds(work, 1)) + turning)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
@@ -334,16 +334,29 @@ class _Terms:
         each = intrinsic.m * intrinsic.n * intrinsic.k
         return tiling.block[0] * tiling.block[1] * tiling.k_step / each * cycles
 
+    def _waited(self, coming: float, work: float) -> float:
+        """Cycles of a step of one workgroup, whose loads are `coming` in so many before it computes
+        elements of them: where those of two steps are in flight, the next ones come meanwhile."""
+        if self._loads_two():
+            return max(work, (coming + work) / self._ahead())
+        return coming / self._ahead() + work
+
     def _ahead(self) -> float:
         """Steps between asking for a tile and needing it."""
         tiling, gemm = self.tiling, self.gemm
         if not resources.is_direct(tiling, gemm.loads):
-            two = self.steps >= MANY_ITERATIONS and self._loaded_words() <= FEW_WORDS
-            # What may go straight into the LDS should: it takes no registers.
-            return _AHEAD + (_FURTHER if two and not gemm.loads.direct else 0.0)
+            return _AHEAD + (_FURTHER if self._loads_two() else 0.0)
         return tiling.stages - (
             _HALF if resources.takes_halves(tiling, gemm.intrinsic, gemm.loads) else _WHOLE
         )
+
+    def _loads_two(self) -> bool:
+        """Whether loads of two steps are in flight, which go through registers."""
+        gemm = self.gemm
+        # What may go straight into the LDS should: it takes no registers.
+        if resources.is_direct(self.tiling, gemm.loads) or gemm.loads.direct:
+            return False
+        return self.steps >= MANY_ITERATIONS and self._loaded_words() <= FEW_WORDS
 
     def _loaded_words(self) -> float:
         """Registers of a thread's loads of a step: one at least for each array."""
