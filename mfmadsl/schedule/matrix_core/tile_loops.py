@@ -60,7 +60,7 @@ def of_one_group(
     """(the loop over what a thread takes in so many turns, the loops over threads), such that all
     of it is of one group of neighbours; no such loop where that can't be."""
     group = min(group, extent)
-    if turns < 2 or group % turns or extent % group:
+    if not 2 <= turns <= group or group % turns or extent % group:
         return [], [loop]
     groups, turn, others = sch.split(loop, [None, turns, group // turns])
     return [turn], [groups, others]

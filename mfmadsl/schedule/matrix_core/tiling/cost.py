@@ -37,8 +37,9 @@ _FURTHER = 0.6  # steps more where the loads of two are in flight, as kernels be
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FOUND = 0.5  # of common lines that others have asked for: of the rest they ask at once
 _FIRST_STEPS = 1  # that are asked for before the first is needed
-_MADE = 2.5  # registers for each word that is made of what was loaded, as LLVM was seen to need
+_MADE = 2.0  # registers for each word that is made of what was loaded, as LLVM was seen to need
 _LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
+_WAITING = 0.5  # of the cycles in which it computes a wave waits for its own results
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
 _TURNING: dict[float, float] = {
     1: 8.0,
@@ -272,12 +273,12 @@ class _Terms:
         lds = moved / chip.lds_bytes_per_cycle
         l1 = (self.whole_bytes + self._behind()) / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * self.path.read
-        of_all = self._on_simds(max(matrix, work), groups)
+        of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
         shared = max(of_all, groups * lds, groups * l1, groups * beyond)
         coming = self.path.latency + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
-        alone = max(busy, self._waited(coming, self._on_simds(work, 1)) + turning)
+        alone = max(busy, self._waited(coming, self._computed(work, 1)) + turning)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
@@ -304,6 +305,12 @@ class _Terms:
         """Cycles that so many workgroups take for what takes one of them `cycles` on one SIMD."""
         waves = self.tiling.wave_count * groups
         return cycles * groups / min(self.gemm.chip.simds, waves)
+
+    def _computed(self, work: float, groups: int) -> float:
+        """Cycles in which so many workgroups compute elements: a wave waits for its own results,
+        while others of its SIMD compute."""
+        waves = max(1.0, self.tiling.wave_count * self.resident / self.gemm.chip.simds)
+        return self._on_simds(work, groups) * (1 + _WAITING / waves)
 
     def _work(self) -> float:
         """Cycles in which one SIMD computes the elements of a step that are not loaded as such."""
