@@ -94,7 +94,7 @@ def copy_to_lds(
         sch.transform_layout(shared, ("write", 0), lambda s, row, k: (s, k, row))
         sch.reorder(k, rows)
         inner = chunks_along_k(
-            sch, k, rows, counts[::-1], size, threads, straight, group=read.group
+            sch, k, rows, counts[::-1], size, threads, straight, groups=(read.group, 1)
         )
     elif memory.axis in ("i", "j"):
         if order.in_turn:  # as they lie in memory
@@ -112,7 +112,9 @@ def copy_to_lds(
             extent is not None and extent < counts[0] and _is_computed(sch.get(shared).body.value)
         )
         made = extent if is_few else None
-        inner = chunks_along_k(sch, rows, k, counts, size, threads, straight, blocks, made)
+        inner = chunks_along_k(
+            sch, rows, k, counts, size, threads, straight, blocks, made, groups=(1, read.group)
+        )
     if blocks > 1:
         inner[0] = sch.fuse(matrices, inner[0])
     bind_copy(sch, inner, tiling.wave_count, chip)

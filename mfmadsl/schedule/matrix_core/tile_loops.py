@@ -29,14 +29,15 @@ def bind_copy(sch: Schedule, loops: Sequence[LoopRV], waves: int, chip: Architec
 
 def chunks_along_k(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    straight: bool, blocks: int = 1, made: int | None = None, group: int = 1,
+    straight: bool, blocks: int = 1, made: int | None = None,
+    groups: tuple[int, int] = (1, 1),
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all;
     but what goes straight into the LDS is as wide as can be.
 
     Of a tile whose elements are computed on the way, no more than so many rows are `made`: all
-    threads share these. Where a `group` of rows has something in common, a thread takes what it can
-    of one.
+    threads share these. Where `groups` of rows, or of k, have something in common, a thread takes
+    what it can of one.
     """
     width, pieces = max(CHUNK // size, 1), blocks * prod(counts)
     if made is not None and not straight:
@@ -49,9 +50,12 @@ def chunks_along_k(
     if straight and WORD < width * size < CHUNK:  # what goes straight there is a word or a chunk
         width = WORD // size
     chunk, inside = sch.split(k, [None, width])
-    in_turn, others = of_one_group(sch, rows, counts[0], pieces // (width * threads), group)
-    sch.reorder(*in_turn, *others, chunk, inside)
-    return [sch.fuse(*in_turn, *others, chunk), inside]
+    turns = pieces // (width * threads)
+    row, rows_of_others = of_one_group(sch, rows, counts[0], turns, groups[0])
+    place, chunks_of_others = of_one_group(sch, chunk, counts[1] // width, turns, groups[1] // width)
+    units = [*row, *place, *rows_of_others, *chunks_of_others]
+    sch.reorder(*units, inside)
+    return [sch.fuse(*units), inside]
 
 
 def of_one_group(

@@ -92,6 +92,12 @@ def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
             for apart in (width, width + 1, width - 1):
                 if term.right + apart < bits:
                     yield term, Term(term.right + apart, term.mask, term.left)
+    # Of writes of which each lane has a few neighbours in turn: a row's own bits, and those of rows.
+    for left in range(low, low + 3):
+        for right in range(left + 1, left + 3):
+            own = Term(right, 7, left)
+            rows = [Term(row, mask, left) for row in range(right + 1, bits) for mask in (7, 15)]
+            yield from ((own, term) for term in rows)
     if length != length & -length:
         # Where rows are no power of two, two bits may be far apart.
         bit = [term for term in singles if term.mask == 1]
