@@ -69,7 +69,9 @@ def small_nibbles(function: PrimFunc) -> PrimFunc:
             return _number(nibble.word, nibble.shift, tirx.const(number, "float16"))
         if known(other) is not None:
             return _number(nibble.word, nibble.shift, other)
-        most = most_of(other.value) if isinstance(other, tirx.Cast) else None
+        if not isinstance(other, tirx.Cast):
+            return expression
+        most = most_of(other.value)
         if most is None or most > _LARGEST:
             return expression
         bits = other.value.astype("uint16") | tirx.const(BITS, "uint16")

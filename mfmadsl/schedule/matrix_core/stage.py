@@ -104,9 +104,7 @@ def copy_to_lds(
         # TVM tells how long a tile is, of which a part stands behind a matrix, for numbers only.
         known = isinstance(sch.get(shared).writes[0].source.shape[1], tirx.IntImm)
         piece = _piece(read, counts, threads)
-        inner = turned_pieces(
-            sch, rows, k, counts, size, piece, threads, blocks, known, read.group
-        )
+        inner = turned_pieces(sch, rows, k, counts, size, piece, threads, blocks, known, read.group)
     else:
         is_few = (
             extent is not None and extent < counts[0] and _is_computed(sch.get(shared).body.value)
@@ -208,11 +206,11 @@ def turned_pieces(
     apart = min(max(1, _TOGETHER // side), chunks & -chunks)
     far, k_chunk = sch.split(k_chunk, [apart, None])
     turns = pieces // (of_rows * threads)
-    in_turn, k_chunk = of_one_group(
+    place, k_apart = of_one_group(
         sch, k_chunk, chunks // apart, turns, group_of_k // (of_k * halves)
     )
-    sch.reorder(*in_turn, several, *k_chunk, far, group, half, k_inside, rows_inside)
-    units = [*in_turn, several, *k_chunk, far, group, half]
+    units = [*place, several, *k_apart, far, group, half]
+    sch.reorder(*units, k_inside, rows_inside)
     return [sch.fuse(*units), k_inside, rows_inside]
 
 

@@ -29,8 +29,7 @@ def bind_copy(sch: Schedule, loops: Sequence[LoopRV], waves: int, chip: Architec
 
 def chunks_along_k(
     sch: Schedule, rows: LoopRV, k: LoopRV, counts: Sequence[int], size: int, threads: int,
-    straight: bool, blocks: int = 1, made: int | None = None,
-    groups: tuple[int, int] = (1, 1),
+    straight: bool, blocks: int = 1, made: int | None = None, groups: tuple[int, int] = (1, 1),
 ) -> list[LoopRV]:  # fmt: skip
     """[units, what a thread copies of each]: a chunk of a row, as wide as there is work for all;
     but what goes straight into the LDS is as wide as can be.
@@ -51,9 +50,9 @@ def chunks_along_k(
         width = WORD // size
     chunk, inside = sch.split(k, [None, width])
     turns = pieces // (width * threads)
-    row, rows_of_others = of_one_group(sch, rows, counts[0], turns, groups[0])
-    place, chunks_of_others = of_one_group(sch, chunk, counts[1] // width, turns, groups[1] // width)
-    units = [*row, *place, *rows_of_others, *chunks_of_others]
+    row, rows_apart = of_one_group(sch, rows, counts[0], turns, groups[0])
+    place, places_apart = of_one_group(sch, chunk, counts[1] // width, turns, groups[1] // width)
+    units = [*row, *place, *rows_apart, *places_apart]
     sch.reorder(*units, inside)
     return [sch.fuse(*units), inside]
 

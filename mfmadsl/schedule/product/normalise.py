@@ -65,14 +65,18 @@ class Product:
         return a, b, c
 
     @property
+    def _groups(self) -> tuple[int, int]:
+        a, b = (1 if prologue is None else prologue.group for prologue in self.prologues)
+        return a, b
+
+    @property
     def plain(self) -> PlainProduct:
         """What builders of schedules take."""
         reads = (
             BlockRead(
-                name, side, Fraction(1), self.element_bytes[side], self.memory[side],
-                group=prologue.group if prologue is not None else 1,
-            )  # fmt: skip
-            for side, (name, prologue) in enumerate(zip("AB", self.prologues, strict=True))
+                name, side, Fraction(1), self.element_bytes[side], self.memory[side], group=group
+            )
+            for side, (name, group) in enumerate(zip("AB", self._groups, strict=True))
         )
         return PlainProduct(self.block, tuple(reads), self.extents, self.memory[2], self.names)
 

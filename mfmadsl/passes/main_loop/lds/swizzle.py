@@ -92,7 +92,7 @@ def _candidates(widest: int, length: int) -> Iterator[Swizzle]:
             for apart in (width, width + 1, width - 1):
                 if term.right + apart < bits:
                     yield term, Term(term.right + apart, term.mask, term.left)
-    # Of writes of which each lane has a few neighbours in turn: a row's own bits, and those of rows.
+    # For lanes that write a few neighbours in turn: bits of the place in a row, and of the row.
     for left in range(low, low + 3):
         for right in range(left + 1, left + 3):
             own = Term(right, 7, left)

@@ -67,3 +67,19 @@ def test_no_swizzle_is_worse_than_none(
     swizzle = choose(accesses, 2, 64 * 64, CHIPS[banks])
     plain, moved = (sum(cycles_of(a, s, banks) for a in accesses) for s in ((), swizzle))
     assert moved <= plain
+
+
+@pytest.mark.parametrize("banks", [32, 64])
+@pytest.mark.parametrize("turns", [2, 4])
+@pytest.mark.parametrize("length", [256, 512, 1024])
+def test_neighbours_are_written_in_turn_without_conflicts(
+    banks: int, turns: int, length: int
+) -> None:
+    """Each lane writes chunks that lie together one after the other; fragments are read of rows."""
+    writes = WaveAccess(tuple(8 * turns * lane for lane in range(64)), 16, False)
+    reads = WaveAccess(tuple(n % 16 * length + n // 16 * 8 for n in range(64)), 16, True)
+    swizzle = choose([writes, reads], 2, 16 * length, CHIPS[banks])
+    assert cycles_of(writes, swizzle, banks) == 64 * 16 // (4 * CHIPS[banks].lds_banks)
+    assert cycles_of(reads, swizzle, banks) == 64 * 16 // (4 * banks)
+    places = np.arange(16 * length)
+    assert len(np.unique(places ^ swizzled(places, swizzle))) == len(places)
