@@ -145,7 +145,7 @@ WEIGHTS = ("gemm", "--arch", "gfx942", "-m", 7, "-n", 48, "-k", 256, "--weights"
         (["awq", "--epilogue", "bias,gelu", "--out-dtype", "f16"],
          "SCALES: float16[2, 48], bias: float32[48], C: float16[7, 48]"),
         (["q4f16"], "Q: uint32[48, 32], SCALES: float16[48, 8]"),
-        (["mxfp4", "--trans-b"], "Q: uint8[48, 128], SCALES: uint8[48, 8]"),
+        (["mxfp4"], "Q: uint8[48, 128], SCALES: uint8[48, 8]"),
         (["int8"], "Q: int8[48, 256], SCALES: float16[48]"),
     ],
 )  # fmt: skip
@@ -523,6 +523,14 @@ def test_json_has_every_field_of_the_tiling_and_its_source() -> None:
     assert facts["tiling"].keys() == {"source", *(field.name for field in fields(Tiling))}
     assert facts["tiling"]["source"] == "given"
     assert (facts["tiling"]["stages"], facts["remarks"]) == (2, [])
+
+
+def test_products_of_weights_are_tuned(tmp_path: Path) -> None:
+    sizes = ("-m", 16, "-n", 64, "-k", 256, "--arch", "gfx942", "--weights", "gptq", "--group", 64)
+    tuned = ("tune", *sizes, "--trials", 2, "--database", tmp_path / "tuned", "--format", "json")
+    found = json.loads(run(*tuned).stdout)
+    assert len(found) == 2
+    assert all(each["seconds"] > 0 for each in found)
 
 
 def test_a_tuned_tiling_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
