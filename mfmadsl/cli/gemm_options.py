@@ -151,6 +151,10 @@ def gemm_of(
     """
     if group is not None and weights is None:
         raise click.UsageError("--group needs --weights: whose scales are they?")
+    if trans_b and weights is not None:
+        raise click.UsageError(
+            f"--trans-b: weights of {weights} lie as that format says; leave it out"
+        )
     from mfmadsl.gemm import Gemm  # it imports TVM
 
     dtypes = (_of_chip(in_dtype, arch), _of_chip(b_dtype, arch), out_dtype)

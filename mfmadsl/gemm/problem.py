@@ -109,6 +109,10 @@ class Problem:
             check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
         if self.weights is not None:
             check_choice("weights", self.weights, FORMATS)
+            if self.b_transposed:
+                raise ArgumentError(
+                    f"b_transposed: weights of {self.weights} lie as that format says; leave it out"
+                )
         elif self.group is not None:
             raise ArgumentError("group: belongs to `weights`, which are not given")
         for name in ("experts", "tokens"):

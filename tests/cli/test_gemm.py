@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+from mfmadsl import ArgumentError, Gemm
 from mfmadsl.cli.gemm_options import DTYPES, SUM_DTYPES, TILING_FIELDS, WORDS, tiling_changes
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.epilogue import STEPS
@@ -175,6 +176,16 @@ def test_what_quantised_weights_have_not_is_told(
 ) -> None:
     result = run(*WEIGHTS, *options)
     assert (result.exit_code, message in result.output) == (code, True), result.output
+
+
+@pytest.mark.parametrize("command", ["gemm", "tune"])
+def test_weights_have_a_layout_of_their_own(command: str, tmp_path: Path) -> None:
+    more = () if command == "gemm" else ("--database", tmp_path)
+    result = run(command, *WEIGHTS[1:], "mxfp4", "--trans-b", *more)
+    said = "--trans-b: weights of mxfp4 lie as that format says; leave it out"
+    assert (result.exit_code, said in result.output) == (2, True), result.output
+    with pytest.raises(ArgumentError, match="b_transposed: weights of gptq lie as that format"):
+        Gemm(None, "gfx942", 16, 16, 128, b_transposed=True, weights="gptq")
 
 
 def test_a_group_is_that_of_weights() -> None:
