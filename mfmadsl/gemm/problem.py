@@ -156,7 +156,8 @@ class Problem:
     @property
     def name(self) -> str:
         """What its kernels are called: layouts, types of A, B and C, extents, and what follows."""
-        sides = (self.a_transposed, self.b_transposed)
+        stored = self.weight_format
+        sides = (self.a_transposed, self.b_transposed if stored is None else stored.by_rows)
         layouts = "".join("t" if transposed else "n" for transposed in sides)
         known = {t.name: t.short for t in ELEMENT_TYPES.values()}
         types = [known.get(dtype, dtype) for dtype in self.types]

@@ -145,8 +145,10 @@ WEIGHTS = ("gemm", "--arch", "gfx942", "-m", 7, "-n", 48, "-k", 256, "--weights"
          "QWEIGHT: int32[32, 48], QZEROS: int32[4, 6], SCALES: bfloat16[4, 48], C: float32[7, 48]"),
         (["awq", "--epilogue", "bias,gelu", "--out-dtype", "f16"],
          "SCALES: float16[2, 48], bias: float32[48], C: float16[7, 48]"),
-        (["q4f16"], "Q: uint32[48, 32], SCALES: float16[48, 8]"),
-        (["mxfp4"], "Q: uint8[48, 128], SCALES: uint8[48, 8]"),
+        (["q4f16"], "gemm_nt_f16_q4f16_f32_7x48x256_kernel(A: float16[7, 256], "
+         "Q: uint32[48, 32], SCALES: float16[48, 8]"),
+        (["mxfp4"], "gemm_nt_f16_mxfp4_f32_7x48x256_kernel(A: float16[7, 256], "
+         "Q: uint8[48, 128], SCALES: uint8[48, 8]"),
         (["int8"], "Q: int8[48, 256], SCALES: float16[48]"),
     ],
 )  # fmt: skip

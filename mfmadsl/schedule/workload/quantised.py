@@ -38,7 +38,8 @@ class WeightFormat:
     at row j and column r that these make.
 
     Scales are for `group` neighbouring k, or for all of a row if that is None; it is `fixed` where
-    the format has no other. N and K are multiples of `n_unit` and `k_unit`.
+    the format has no other. N and K are multiples of `n_unit` and `k_unit`. They lie `by_rows`
+    where neighbours are of K.
     """
 
     name: str
@@ -46,6 +47,7 @@ class WeightFormat:
     fixed: bool
     n_unit: int
     k_unit: int
+    by_rows: bool
     arrays: Callable[[int, int, int, str], list[te.Tensor]]
     weight: Callable[[Arrays, Expr, Expr, int, str], Expr]
 
@@ -233,11 +235,11 @@ def _int8(arrays: Arrays, j: Expr, r: Expr, group: int, dtype: str) -> Expr:
 FORMATS = {
     each.name: each
     for each in (
-        WeightFormat("q4f16", 32, False, 1, NIBBLES, _q4f16_arrays, _q4f16),
-        WeightFormat("gptq", 128, False, NIBBLES, NIBBLES, _gptq_arrays, _gptq),
-        WeightFormat("awq", 128, False, NIBBLES, 1, _awq_arrays, _awq),
-        WeightFormat("mxfp4", 32, True, 1, 2, _mxfp4_arrays, _mxfp4),
-        WeightFormat("int8", None, True, 1, 1, _int8_arrays, _int8),
+        WeightFormat("q4f16", 32, False, 1, NIBBLES, True, _q4f16_arrays, _q4f16),
+        WeightFormat("gptq", 128, False, NIBBLES, NIBBLES, False, _gptq_arrays, _gptq),
+        WeightFormat("awq", 128, False, NIBBLES, 1, False, _awq_arrays, _awq),
+        WeightFormat("mxfp4", 32, True, 1, 2, True, _mxfp4_arrays, _mxfp4),
+        WeightFormat("int8", None, True, 1, 1, True, _int8_arrays, _int8),
     )
 }
 """The formats of weights, by name."""
