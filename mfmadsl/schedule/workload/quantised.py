@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import lcm
 from typing import Protocol, TypeAlias
 
 from tvm import te, tirx
@@ -144,13 +145,17 @@ def group_of(stored: WeightFormat, n: int, k: int, group: int | None) -> int:
     if group is not None and stored.fixed and found != (stored.group or k):
         own = "a row" if stored.group is None else f"{stored.group} of K"
         raise ArgumentError(f"group: the scales of {stored.name} are for {own}, not for {group}")
-    words = ("n", n, stored.n_unit, "word"), ("k", k, stored.k_unit, "word")
-    for name, extent, unit, spoken in (*words, ("k", k, found, "group")):
-        if extent % unit:
-            raise ArgumentError(
-                f"{name}: {extent} is no multiple of {unit}, the elements of a {spoken} of"
-                f" {stored.name}"
-            )
+    if n % stored.n_unit:
+        raise ArgumentError(
+            f"n: {n} is no multiple of {stored.n_unit}, the rows in a word of {stored.name}: pad"
+            " the weights with rows of zeros"
+        )
+    if k % (unit := lcm(found, stored.k_unit)):
+        words = "" if unit == found else f", and {stored.k_unit} a word"
+        raise ArgumentError(
+            f"k: {k} is no multiple of {unit}: {found} of K share a scale of {stored.name}{words}:"
+            " pad A and the weights with zeros"
+        )
     return found
 
 
