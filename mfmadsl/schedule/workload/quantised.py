@@ -60,7 +60,9 @@ def quantised_matmul(
 ) -> PrimFunc:  # fmt: skip
     """C[m, n] = A[m, k] x W[n, k]^T of weights of four or eight bits, which become `in_dtype`.
 
-    The parameters are A, what the format `weights` stores, and C, of `out_dtype`, which sums have:
+    The parameters are A, what the format `weights` stores, and C, of `out_dtype`. Kernels add up
+    float16 and bfloat16 in float32, and round at the end; with `experts` the workload says so, and
+    without it has sums of `out_dtype`. The formats are:
 
     - "q4f16" (MLC-LLM): Q, uint32 [n, k / 8], of eight k in a word; SCALES, [n, k / group]. A
       weight is (nibble - 7) * scale, and a group has 32 of K.
@@ -76,8 +78,7 @@ def quantised_matmul(
     - "int8": Q, int8 [n, k]; SCALES, [n]. A weight is q * scale.
 
     M is a number, or without experts a symbol such as `te.var("m")`. Words fill from the lowest bit
-    up. Scales without a type here have `in_dtype`, in which weights
-    are rounded.
+    up. Scales without a type here have `in_dtype`, in which weights are rounded.
 
     With `experts` there are weights for each of so many, in arrays with the expert before their
     other axes, and rows are sorted by expert as `grouped_matmul` sorts them by group: ENDS, and
