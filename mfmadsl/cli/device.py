@@ -118,7 +118,7 @@ def device(
     except MfmadslError as error:
         fail(str(error))
     if report is not None:
-        _write_pages(report, program_pages(ended.launches, ended.calls))
+        _write_pages(report, program_pages(ended.launches, ended.calls, report))
     if profile is not None:
         write_text(profile, program_timeline_json(ended.launches, ended.product.launch))
     sys.exit(ended.exit_code or int(ended.faulty))
