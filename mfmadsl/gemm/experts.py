@@ -10,6 +10,9 @@ import numpy.typing as npt
 from tvm import s_tir
 from tvm.tirx import PrimFunc
 
+MOST_EXPERTS = 1 << 16
+"""Of which the ends of all are written out, where a kernel is described."""
+
 Ends = npt.NDArray[np.int32]
 Matrix = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from mfmadsl.argument import check_choice, check_extent, check_flag, check_list,
 from mfmadsl.epilogue import STEPS, check_steps, fused, fused_blocks
 from mfmadsl.error import ArgumentError
 from mfmadsl.gemm import blocks
-from mfmadsl.gemm.experts import even_ends, in_one_block
+from mfmadsl.gemm.experts import MOST_EXPERTS, even_ends, in_one_block
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, Tiling, architecture
 from mfmadsl.schedule import (
     ScheduleError,
@@ -120,6 +120,8 @@ class Problem:
                 check_extent(name, getattr(self, name))
         if self.experts == 1:
             raise ArgumentError("experts: 1 has one matrix for all rows: leave it out")
+        if self.experts is not None and self.experts > MOST_EXPERTS:
+            raise ArgumentError(f"experts: is at most {MOST_EXPERTS}, not {self.experts}")
         if self.tokens is not None and self.experts is None:
             raise ArgumentError("tokens: are of a product with `experts`, which are not given")
         check_list("dtypes", self.dtypes, "the types of A, B and C, or None")
