@@ -91,16 +91,21 @@ def fused(
 
     shape, value = list(product.shape), product
     operands = []
-    for number, name in enumerate(names):
+    for name, block in zip(names, fused_blocks(names), strict=True):
         step = STEPS[name]
         operand = None
         if step.takes:
             own = shape if step.takes == "matrix" else shape[-1:]
             operand = te.placeholder(own, name=name, dtype=product.dtype)
             operands.append(operand)
-        value = _stage(value, step, operand, f"{name}_{number}")
+        value = _stage(value, step, operand, block)
     last = value
     return operands, te.compute(shape, lambda *i: last[i].astype(dtype), name="C")
+
+
+def fused_blocks(names: Sequence[str]) -> list[str]:
+    """What the blocks of the steps are called, before that of C."""
+    return [f"{name}_{number}" for number, name in enumerate(names)]
 
 
 def _stage(value: te.Tensor, step: EpilogueStep, operand: te.Tensor | None, name: str) -> te.Tensor:

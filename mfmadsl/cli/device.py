@@ -11,12 +11,14 @@ from pathlib import Path
 
 import click
 
+from mfmadsl.argument import clipped
 from mfmadsl.cli.failure import fail
 from mfmadsl.cli.kernel import ORDER, SEED, seed_of
 from mfmadsl.cli.specs import ARCH, OUTPUT, PRODUCT, product_asked
 from mfmadsl.cli.write import write_text
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.model import DEFAULT_ARCH, PRODUCTS
+from mfmadsl.nearest import or_meant
 
 INDEX, FAULTS = "index.html", "faults.sarif"
 _OURS = re.compile(r"\d{3,}-\w*(-faults)?\.(html|s)")
@@ -85,6 +87,7 @@ def device(
     The program finds an emulated GPU behind libamdhip64.so. The exit code is the program's own; it
     is 1 where that would be 0 and a kernel was at fault.
     """
+    _check_program(command[0].partition("=")[0])
     from mfmadsl.device import Options, run_program
     from mfmadsl.emulator.run import BUDGET
     from mfmadsl.report.program_pages import program_pages
@@ -115,10 +118,20 @@ def device(
     except MfmadslError as error:
         fail(str(error))
     if report is not None:
-        _write_pages(report, program_pages(ended.launches, ended.calls))
+        _write_pages(report, program_pages(ended.launches, ended.calls, report))
     if profile is not None:
         write_text(profile, program_timeline_json(ended.launches, ended.product.launch))
     sys.exit(ended.exit_code or int(ended.faulty))
+
+
+def _check_program(name: str) -> None:
+    """Raise click.UsageError for an option that there is not, in the place of the program."""
+    if not name.startswith("-"):
+        return
+    parameters = click.get_current_context().command.params
+    known = [o for p in parameters for o in p.opts if o.startswith("--")]
+    hint = "; the chip is `--arch`" if name == "--chip" else or_meant(name, known)
+    raise click.UsageError(f"there is no option `{clipped(name)}`, but: {', '.join(known)}{hint}")
 
 
 def _check_place(path: Path) -> None:

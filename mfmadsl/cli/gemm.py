@@ -16,12 +16,12 @@ from mfmadsl.cli.failure import fail
 from mfmadsl.cli.gemm_options import (
     EXTENT,
     OUTPUTS,
-    WEIGHTS,
     Dtype,
     Steps,
     gemm_of,
     product_options,
     tiling_changes,
+    weight_options,
 )
 from mfmadsl.cli.progress import shown
 from mfmadsl.cli.specs import OUTPUT, SEARCH, SPEC, find, product_asked
@@ -34,6 +34,7 @@ from mfmadsl.report.comparison import (
     comparison_json,
     comparison_lines,
 )
+from mfmadsl.report.kernel import arguments_json
 from mfmadsl.report.tiling import tiling_json, tiling_line
 
 if TYPE_CHECKING:
@@ -66,16 +67,18 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     is_flag=True,
     help="A stores two of each four elements along K, and an index of their places.",
 )
+@weight_options
 @click.option(
-    "--weights",
-    type=Choice(WEIGHTS),
-    help="B is stored in a few bits, in this format, and becomes the type of A.",
+    "--experts",
+    type=EXTENT,
+    metavar="E",
+    help="Rows are sorted by expert, and each of so many has a B of its own, as N x K.",
 )
 @click.option(
-    "--group",
+    "--tokens",
     type=EXTENT,
-    metavar="K",
-    help="So many k of --weights have a scale in common; 128 of gptq and awq, 32 of q4f16, if not.",
+    metavar="N",
+    help="A has so many rows, and an argument says of which one each of --experts is.",
 )
 @click.option(
     "--mx-output",
@@ -139,6 +142,8 @@ def gemm(
     sparse: bool,
     weights: str | None,
     group: int | None,
+    experts: int | None,
+    tokens: int | None,
     mx_output: str | None,
     epilogue: tuple[str, ...],
     name: str | None,
@@ -172,14 +177,14 @@ def gemm(
         raise click.UsageError(
             "--scales, --block-scales, --sparse and --weights: no product has two of them"
         )
-    if group is not None and weights is None:
-        raise click.UsageError("--group needs --weights: whose scales are they?")
+    if tokens is not None and experts is None:
+        raise click.UsageError("--tokens needs --experts: whose rows are they?")
     changes = tiling_changes(tilings)
     intrinsic = None if name is None else find(name, spec, arch, search)
     (form,) = asked or ["plain"]
     problem = gemm_of(
         arch, **product, intrinsic=intrinsic, epilogue=epilogue, tiling=changes, form=form,
-        weights=weights, group=group, mx_output=mx_output,
+        weights=weights, group=group, mx_output=mx_output, experts=experts, tokens=tokens,
     )  # fmt: skip
     schedule, kernel = _built(problem)
     comparison = _checked(problem, kernel, trust_spec) if emulated else None
@@ -190,6 +195,8 @@ def gemm(
         "tiling": tiling_json(problem.tiled(), problem.tiling_source) if problem.is_tiled else None,
         "remarks": [remark for each in kernel.chain() for remark in each.remarks],
     }
+    if problem.argument_values:
+        results["arguments"] = arguments_json(kernel.arguments, problem.argument_values)
     if comparison is not None:
         results["emulation"] = comparison_json(comparison)
     if bench is not None:

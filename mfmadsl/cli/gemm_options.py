@@ -102,6 +102,27 @@ def product_options(command: Command) -> Command:
     return command
 
 
+def weight_options(command: Command) -> Command:
+    """The options that say how B is stored in a few bits. `gemm_of` takes them."""
+    options = [
+        click.option(
+            "--weights",
+            type=Choice(WEIGHTS),
+            help="B is stored in a few bits, in this format, and becomes the type of A.",
+        ),
+        click.option(
+            "--group",
+            type=EXTENT,
+            metavar="K",
+            help="So many k of --weights have a scale in common; 128 of gptq and awq, 32 of q4f16, "
+            "if not.",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def gemm_of(
     arch: str,
     m: int,
@@ -121,15 +142,26 @@ def gemm_of(
     weights: str | None = None,
     group: int | None = None,
     mx_output: str | None = None,
+    experts: int | None = None,
+    tokens: int | None = None,
 ) -> Gemm:
-    """The GEMM that `product_options` describe."""
+    """The GEMM that `product_options` and `weight_options` describe.
+
+    Raises click.UsageError for options that do not go with `weights`, or not without.
+    """
+    if group is not None and weights is None:
+        raise click.UsageError("--group needs --weights: whose scales are they?")
+    if trans_b and weights is not None:
+        raise click.UsageError(
+            f"--trans-b: weights of {weights} lie as that format says; leave it out"
+        )
     from mfmadsl.gemm import Gemm  # it imports TVM
 
     dtypes = (_of_chip(in_dtype, arch), _of_chip(b_dtype, arch), out_dtype)
     layouts = trans_b, None, trans_a
     return Gemm(
         intrinsic, arch, m, n, k, *layouts, dtypes, batch, epilogue, tiling, form, weights, group,
-        mx_output,
+        mx_output, experts, tokens,
     )  # fmt: skip
 
 

@@ -66,8 +66,8 @@ def launch_options(command: Command) -> Command:
             "arguments",
             multiple=True,
             metavar="ARG",
-            help="An argument, in order: FILE.npy, DTYPE[SHAPE] (random), DTYPE[SHAPE]=VALUE, "
-            "DTYPE=VALUE (a number), null.",
+            help="An argument, in order: FILE.npy, DTYPE[SHAPE] (random), DTYPE[SHAPE]=VALUE, or "
+            "=VALUE,VALUE,..., or =FROM..TO (random), DTYPE=VALUE (a number), null.",
         ),
         click.option(
             "--budget",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mfmadsl.cli.failure import fail, print_json
-from mfmadsl.cli.gemm_options import gemm_of, product_options
+from mfmadsl.cli.gemm_options import gemm_of, product_options, weight_options
 from mfmadsl.cli.specs import format_option, product_asked
 from mfmadsl.error import ArgumentError, MfmadslError
 from mfmadsl.report.trial import trial_json, trial_line
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @product_options
+@weight_options
 @click.option(
     "--database",
     "folder",

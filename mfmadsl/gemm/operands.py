@@ -11,6 +11,7 @@ import numpy.typing as npt
 from mfmadsl.emulator.machine.argument import check_size
 from mfmadsl.epilogue import STEPS
 from mfmadsl.gemm import blocks
+from mfmadsl.gemm.experts import even_ends, random_ends, stacked
 from mfmadsl.gemm.problem import BLOCKS, SCALED, SPARSE, Problem
 from mfmadsl.gemm.quantised import random_weights
 from mfmadsl.gemm.scaled import GROUP, packed, random_scales
@@ -25,14 +26,17 @@ def operands_of(problem: Problem, compared: bool = True) -> tuple[npt.NDArray[An
     """Random arguments, the same on every machine, and a C full of a value that is no result.
 
     Raises ArgumentError if they are more than this machine holds: in float64 if they are to be
-    `compared`, and as they are where a profile runs some workgroups on them.
+    `compared`, and as they are where a profile runs some workgroups on them. Experts have as many
+    rows each in a profile, and else any number.
     """
     sides = (problem.batch,) if problem.batch else ()
-    a_shape = (problem.k, problem.m) if problem.a_transposed else (problem.m, problem.k)
+    rows = problem.m if problem.tokens is None else problem.tokens
+    a_shape = (problem.k, rows) if problem.a_transposed else (rows, problem.k)
     b_shape = (problem.n, problem.k) if problem.b_transposed else (problem.k, problem.n)
+    b_sides = sides if problem.experts is None else (problem.experts,)
     c_shape = (*sides, problem.m, problem.n)
     a_type, b_type, c_type = problem.types
-    wanted = [((*sides, *a_shape), a_type), ((*sides, *b_shape), b_type)]
+    wanted = [((*sides, *a_shape), a_type), ((*b_sides, *b_shape), b_type)]
     for name in problem.epilogue:
         if takes := STEPS[name].takes:
             wanted.append((c_shape if takes == "matrix" else c_shape[-1:], problem.sum_type))
@@ -59,10 +63,29 @@ def operands_of(problem: Problem, compared: bool = True) -> tuple[npt.NDArray[An
         ]
     elif problem.weight_format is not None:
         extents = problem.n, problem.k, problem.weight_group
-        given = [a, *random_weights(generator, problem.weight_format, *extents, a_type)]
+        of_each = [
+            random_weights(generator, problem.weight_format, *extents, a_type)
+            for _ in range(problem.experts or 1)
+        ]
+        given = [a, *(of_each[0] if problem.experts is None else stacked(of_each))]
     elif problem.form == SPARSE:
         given = [*stored(generator, a), b]
+    if problem.experts is not None:
+        place = problem.rows_parameter
+        given[place:place] = _rows(generator, problem, problem.experts, compared)
     return (*given, *others, *_results(problem, c_shape))
+
+
+def _rows(
+    generator: np.random.Generator, problem: Problem, experts: int, compared: bool
+) -> list[npt.NDArray[np.int32]]:
+    """Which token each row is of, if there are tokens, and the ends of experts: as many rows for
+    each where a profile is made, and else any."""
+    rows = problem.m
+    ends = random_ends(generator, rows, experts) if compared else even_ends(rows, experts)
+    if problem.tokens is None:
+        return [ends]
+    return [generator.integers(0, problem.tokens, rows, np.int32), ends]
 
 
 def _results(problem: Problem, shape: tuple[int, ...]) -> list[npt.NDArray[Any]]:

@@ -10,12 +10,15 @@ from tvm import te
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_choice, check_extent, check_flag, check_list, check_type
-from mfmadsl.epilogue import STEPS, check_steps, fused
+from mfmadsl.epilogue import STEPS, check_steps, fused, fused_blocks
 from mfmadsl.error import ArgumentError
+from mfmadsl.gemm import blocks
+from mfmadsl.gemm.experts import MOST_EXPERTS, even_ends, in_one_block
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, Tiling, architecture
 from mfmadsl.schedule import (
     ScheduleError,
     block_scaled_matmul,
+    grouped_matmul,
     scaled_matmul,
     sparse_matmul,
 )
@@ -64,6 +67,9 @@ class Problem:
     for each `group` of K, the format's own if that is None.
 
     `mx_output` is the type of the elements of a C in an MX format (`schedule.mx_output`).
+
+    With `experts` rows are sorted by expert, and B is [experts, n, k] (`grouped_matmul`): plain, in
+    `blocks`, or of `weights`. With `tokens` A has so many rows, and each row of C is of one.
     """
 
     intrinsic: Intrinsic | None
@@ -82,6 +88,8 @@ class Problem:
     weights: str | None = None
     group: int | None = None
     mx_output: str | None = None
+    experts: int | None = None
+    tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Raise ArgumentError for what is no intrinsic, chip, extent, type, step or field."""
@@ -101,8 +109,21 @@ class Problem:
             check_choice("shared_scope", self.shared_scope, ("shared", "shared.dyn"))
         if self.weights is not None:
             check_choice("weights", self.weights, FORMATS)
+            if self.b_transposed:
+                raise ArgumentError(
+                    f"b_transposed: weights of {self.weights} lie as that format says; leave it out"
+                )
         elif self.group is not None:
             raise ArgumentError("group: belongs to `weights`, which are not given")
+        for name in ("experts", "tokens"):
+            if getattr(self, name) is not None:
+                check_extent(name, getattr(self, name))
+        if self.experts == 1:
+            raise ArgumentError("experts: 1 has one matrix for all rows: leave it out")
+        if self.experts is not None and self.experts > MOST_EXPERTS:
+            raise ArgumentError(f"experts: is at most {MOST_EXPERTS}, not {self.experts}")
+        if self.tokens is not None and self.experts is None:
+            raise ArgumentError("tokens: are of a product with `experts`, which are not given")
         check_list("dtypes", self.dtypes, "the types of A, B and C, or None")
         if len(self.dtypes) != 3:
             raise ArgumentError(f"dtypes: are three, of A, B and C, not {len(self.dtypes)}")
@@ -137,7 +158,8 @@ class Problem:
     @property
     def name(self) -> str:
         """What its kernels are called: layouts, types of A, B and C, extents, and what follows."""
-        sides = (self.a_transposed, self.b_transposed)
+        stored = self.weight_format
+        sides = (self.a_transposed, self.b_transposed if stored is None else stored.by_rows)
         layouts = "".join("t" if transposed else "n" for transposed in sides)
         known = {t.name: t.short for t in ELEMENT_TYPES.values()}
         types = [known.get(dtype, dtype) for dtype in self.types]
@@ -147,12 +169,17 @@ class Problem:
             types[1] = self.weights if self.group is None else f"{self.weights}{self.group}"
         if self.mx_output is not None:
             types[-1] = f"mx{known[self.mx_output]}"
+        if self.experts is not None:
+            given = "" if self.tokens is None else f"of{self.tokens}"
+            types.insert(0, f"experts{self.experts}{given}")
         extents = "x".join(str(e) for e in (self.batch, self.m, self.n, self.k) if e is not None)
         return "_".join(["gemm", layouts, *types, extents, *self.epilogue])
 
     def check_types(self) -> None:
         """Raise ScheduleError for steps or a type of C that the sums cannot have, and for what
         scaled or sparse operands have not."""
+        if self.experts is not None:
+            self._check_experts()
         if self.weights is not None:
             self._check_weights()
         if self.form != PLAIN:
@@ -220,6 +247,19 @@ class Problem:
         assert self.weight_format is not None
         return group_of(self.weight_format, self.n, self.k, self.group)
 
+    @property
+    def rows_parameter(self) -> int:
+        """Where among the arguments the rows of experts are told, if there are experts."""
+        return 2 if self.form == BLOCKS else 1
+
+    @property
+    def argument_values(self) -> dict[str, str]:
+        """What the rows of experts are in a profile, as `mfmadsl profile --arg` takes it."""
+        if self.experts is None:
+            return {}
+        ends = {"ENDS": ",".join(map(str, even_ends(self.m, self.experts)))}
+        return ends if self.tokens is None else {"ROWS": f"0..{self.tokens - 1}", **ends}
+
     def _check_weights(self) -> None:
         beyond = {
             "transposed A": self.a_transposed, "simple kernel": self.shared_scope,
@@ -234,6 +274,19 @@ class Problem:
                 + (a if a == b else f"{b} where A is {a}")
             )
         _ = self.weight_group
+
+    def _check_experts(self) -> None:
+        beyond = {
+            "transposed A": self.a_transposed, "simple kernel": self.shared_scope,
+            "batch": self.batch, "scaled operands": self.form == SCALED,
+            "sparse operand": self.form == SPARSE,
+        }  # fmt: skip
+        if asked := [name for name, value in beyond.items() if value]:
+            raise ScheduleError(f"a product of experts has no {' and no '.join(asked)}")
+        if not self.b_transposed and self.weights is None:
+            raise ScheduleError(
+                "each expert's B lies as N x K: say `--trans-b` (`b_transposed=True`), too"
+            )
 
     def _check_blocks(self) -> None:
         for dtype in self.types[:2]:
@@ -251,24 +304,13 @@ class Problem:
         """The product with C in its own type."""
         a_type, b_type, c_type = self.types
         follows = bool(self.epilogue) or c_type != self.sum_type
-        if self.form != PLAIN:
-            extents = self.m, self.n, self.k
-            if self.form == SCALED:
-                described = scaled_matmul(*extents, a_type, b_type, batch=self.batch)
-            elif self.form == BLOCKS:
-                described = block_scaled_matmul(*extents, a_type, b_type, batch=self.batch)
-            else:
-                described = sparse_matmul(*extents, a_type, b_type, self.b_transposed, self.batch)
+        if self.form != PLAIN or self.weights is not None or self.experts is not None:
+            written = self._described()
             if follows:
-                described = followed(described, lambda c: fused(c, self.epilogue, c_type))
-            return described
-        if self.weights is not None:
-            quantised = quantised_matmul(
-                self.m, self.n, self.k, self.weights, a_type, self.sum_type, self.group
-            )
-            if follows:
-                quantised = followed(quantised, lambda c: fused(c, self.epilogue, c_type))
-            return quantised
+                written = followed(written, lambda c: fused(c, self.epilogue, c_type))
+            if self.experts is not None:  # what follows it is one block
+                written = in_one_block(written, fused_blocks(self.epilogue))
+            return written
         a, b, c = product(
             (self.m, self.n, self.k), (a_type, b_type, self.sum_type),
             (self.a_transposed, self.b_transposed), self.batch, "product" if follows else "C",
@@ -277,6 +319,26 @@ class Problem:
         if follows:
             operands, c = fused(c, self.epilogue, c_type)
         return te.create_prim_func([a, b, *operands, c])
+
+    def _described(self) -> PrimFunc:
+        """A product that has a workload of its own, with the sums in C."""
+        a_type, b_type, _ = self.types
+        extents = self.m, self.n, self.k
+        experts = self.experts, self.tokens
+        if self.weights is not None:
+            return quantised_matmul(
+                *extents, self.weights, a_type, self.sum_type, self.group, *experts
+            )
+        if self.form == SCALED:
+            return scaled_matmul(*extents, a_type, b_type, batch=self.batch)
+        if self.form == BLOCKS:
+            return block_scaled_matmul(
+                *extents, a_type, b_type, blocks.BLOCK, "rows", self.batch, *experts
+            )
+        if self.form == SPARSE:
+            return sparse_matmul(*extents, a_type, b_type, self.b_transposed, self.batch)
+        assert self.experts is not None
+        return grouped_matmul(*extents, self.experts, a_type, self.sum_type, b_type, self.tokens)
 
 
 def _only_form(intrinsic: Intrinsic) -> str:

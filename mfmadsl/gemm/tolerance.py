@@ -13,6 +13,7 @@ from mfmadsl.comparison import Comparison, compared
 from mfmadsl.emulator.instructions.matrix.arithmetic import arithmetic
 from mfmadsl.epilogue import model
 from mfmadsl.gemm import blocks
+from mfmadsl.gemm.experts import of_experts
 from mfmadsl.gemm.problem import BLOCKS, SCALED, SPARSE, Problem
 from mfmadsl.gemm.quantised import weights_of
 from mfmadsl.gemm.scaled import quantisation_error, scaled_values
@@ -78,7 +79,12 @@ class Tolerance:
         bfloats for 0.
         """
         problem = self.problem
-        *operands, c = others
+        rows, ends = None, None
+        if problem.experts is not None:
+            (a, b, *operands), rows, ends = self._without_rows([a, b, *others])
+        else:
+            operands = list(others)
+        *operands, c = operands
         if problem.mx_output is not None:
             *operands, elements = operands
             c = scaled_values(elements.view(np.uint8), c, problem.mx_output)
@@ -93,15 +99,21 @@ class Tolerance:
             stored, group, dtype = problem.weight_format, problem.weight_group, problem.types[0]
             count = len(stored.arrays(problem.n, problem.k, group, dtype)) - 1
             arrays, operands = [b, *operands[:count]], operands[count:]
-            rows = weights_of(stored, arrays, group, dtype)
-            b = rows if problem.b_transposed else rows.T
+            if problem.experts is None:
+                b = weights_of(stored, arrays, group, dtype)
+            else:
+                of_each = zip(*arrays, strict=True)
+                b = np.stack([weights_of(stored, list(own), group, dtype) for own in of_each])
+            b = b.swapaxes(-1, -2)
         elif problem.form == SPARSE:
             a, b = decompress(a, b), operands.pop(0)
         left = self._read(a.swapaxes(-1, -2) if problem.a_transposed else a)
         right = self._read(b.swapaxes(-1, -2) if problem.b_transposed else b)
-        values, tolerances = left @ right, np.zeros(c.shape)
+        if rows is not None:
+            left = left[rows]
+        values, tolerances = _product(left, right, ends), np.zeros(c.shape)
         if problem.sum_type != "int32":
-            tolerances = np.abs(left) @ np.abs(right) * self.relative
+            tolerances = _product(np.abs(left), np.abs(right), ends) * self.relative
         numbers = [each.astype(np.float64) for each in operands]
         rounding = _ROUNDINGS.get(problem.sum_type, 0)
         values, bounds = model(problem.epilogue, values, tolerances, numbers, rounding)
@@ -114,11 +126,26 @@ class Tolerance:
             tolerances = tolerances + quantisation_error(values, tolerances, problem.mx_output)
         return compared(c, values, tolerances)
 
+    def _without_rows(
+        self, arrays: list[npt.NDArray[Any]]
+    ) -> tuple[list[npt.NDArray[Any]], npt.NDArray[Any] | None, npt.NDArray[Any]]:
+        """(the other arrays, the token of each row if there are tokens, the ends of experts)."""
+        place = self.problem.rows_parameter
+        tokens = None if self.problem.tokens is None else arrays.pop(place)
+        ends = arrays.pop(place)
+        return arrays, tokens, ends
+
     def _read(self, matrix: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         values = matrix.astype(np.float64)
         if architecture(self.problem.arch).flushes_halves and matrix.dtype in _FLUSHED:
             values[np.abs(values) < ml_dtypes.finfo(matrix.dtype).smallest_normal] = 0
         return values
+
+
+def _product(
+    left: npt.NDArray[np.float64], right: npt.NDArray[np.float64], ends: npt.NDArray[Any] | None
+) -> npt.NDArray[np.float64]:
+    return np.asarray(left @ right) if ends is None else of_experts(left, right, ends)
 
 
 def _short(dtype: str) -> str:

@@ -25,10 +25,11 @@ _IN_PLACE = tvm.ir.Op.get("relax.call_tir_inplace")
 _ROWS = 16  # of a result, up to which its lanes store elements one by one
 
 
-def fuse_copies(module: tvm.IRModule, target: Target) -> tvm.IRModule:
+def fuse_copies(module: tvm.IRModule, target: Target, apart: dict[str, str]) -> tvm.IRModule:
     """The module with each product and what is copied of its few rows as one PrimFunc.
 
-    Those are left apart of which `gemm_schedule` would not make a kernel together.
+    Those are left apart of which `gemm_schedule` would not make a kernel together; `apart` gets the
+    reasons.
     """
     functions = [
         (variable, function)
@@ -40,7 +41,7 @@ def fuse_copies(module: tvm.IRModule, target: Target) -> tvm.IRModule:
         body = function.body
         if not isinstance(body, relax.SeqExpr):
             continue
-        blocks = [_joined(block, builder, target) for block in body.blocks]
+        blocks = [_joined(block, builder, target, apart) for block in body.blocks]
         if any(new is not old for new, old in zip(blocks, body.blocks, strict=True)):
             seq = relax.SeqExpr(blocks, body.body)
             builder.update_func(
@@ -65,7 +66,7 @@ class _Copying:
 
 
 def _joined(
-    block: relax.BindingBlock, builder: relax.BlockBuilder, target: Target
+    block: relax.BindingBlock, builder: relax.BlockBuilder, target: Target, apart: dict[str, str]
 ) -> relax.BindingBlock:
     """The block with products that copy for themselves; the builder gets the new functions."""
     if not isinstance(block, relax.DataflowBlock):
@@ -73,12 +74,36 @@ def _joined(
     bindings = list(block.bindings)
     for place in range(len(bindings)):
         found = _copying(bindings, place, builder.get())
-        made = None if found is None else _together(bindings, found, builder, target)
-        if found is not None and made is not None:
-            bindings[found.copy] = made[-1]
-            bindings[found.product : found.product + 1] = made[:-1]
-            return _joined(relax.DataflowBlock(bindings), builder, target)
+        if found is None:
+            continue
+        refusal = _refusal(bindings, found, builder.get())
+        made = refusal or _together(bindings, found, builder, target)
+        if isinstance(made, str):
+            copy, product = (_name(bindings[each]) for each in (found.copy, found.product))
+            apart[copy] = f"apart from {product}: {made}"
+            continue
+        bindings[found.copy] = made[-1]
+        bindings[found.product : found.product + 1] = made[:-1]
+        return _joined(relax.DataflowBlock(bindings), builder, target, apart)
     return block
+
+
+def _name(binding: relax.VarBinding) -> str:
+    """What the function is called that a binding calls."""
+    return str(binding.value.args[0].name_hint)
+
+
+def _refusal(bindings: Sequence[relax.VarBinding], found: _Copying, module: tvm.IRModule) -> str:
+    """Why copies are better made by themselves; empty if not."""
+    if _is_used(bindings[: found.copy], found.product, found.targets):
+        return "an array that it writes is used between them"
+    function = module[bindings[found.product].value.args[0]]
+    rows = [constant(extent) for extent in function.params[-1].shape[:-1]]
+    few = f"up to {_ROWS} are copied in a product's kernel"
+    if None in rows:
+        return f"its number of rows is a symbol: {few}"
+    count = prod(each or 0 for each in rows)
+    return "" if count <= _ROWS else f"it has {count} rows: {few}"
 
 
 def _copying(
@@ -95,7 +120,7 @@ def _copying(
         return None
     product = _made_by(bindings, place, given[others[0]], module)
     targets = tuple(given[n] for n in changed)
-    if product is None or _is_used(bindings[:place], product, targets):
+    if product is None:
         return None
     return _Copying(product, place, others[0], targets)
 
@@ -116,7 +141,7 @@ def _made_by(
         if len(made.args[1].fields) == 1 and relax.analysis.has_reshape_pattern(function):
             return _made_by(bindings, number, made.args[1].fields[0], module)
         is_ours = is_product(function) or row_statistics(function) is not None
-        return number if is_ours and _has_few_rows(function) else None
+        return number if is_ours else None
     return None
 
 
@@ -130,29 +155,24 @@ def _is_used(bindings: Sequence[relax.VarBinding], product: int, arrays: Sequenc
     return False
 
 
-def _has_few_rows(function: PrimFunc) -> bool:
-    rows = [constant(extent) for extent in function.params[-1].shape[:-1]]
-    return None not in rows and prod(each or 0 for each in rows) <= _ROWS
-
-
 def _together(
     bindings: Sequence[relax.VarBinding],
     found: _Copying,
     builder: relax.BlockBuilder,
     target: Target,
-) -> list[relax.VarBinding] | None:
+) -> list[relax.VarBinding] | str:
     """The bindings in the place of a product's, and the one in that of the function that copies;
-    None where both would be no kernel of ours."""
+    where both would be no kernel of ours, why."""
     product, copy = bindings[found.product], bindings[found.copy]
     variables = [product.value.args[0], copy.value.args[0]]
     made, copying = (builder.get()[each] for each in variables)
     function = with_copies(made, copying, found.source)
     if function is None:
-        return None
+        return "it does more than to copy each element to one place of each array"
     name = "_".join(str(each.name_hint) for each in variables)
     name = f"fused_{name.removeprefix('fused_')}"
-    if not scheduled_product(name, function, target)[1].is_ours:
-        return None
+    if refusal := scheduled_product(name, function, target)[1].reason:
+        return refusal
     variable = builder.add_func(function, name)
     given = [*product.value.args[1].fields, *found.targets]
     count = len(found.targets)

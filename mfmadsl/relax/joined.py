@@ -31,24 +31,29 @@ class JoinRule(ABC):
         """Whether a function may become part of the one that takes its result, perhaps as the only
         one that does."""
 
-    def is_worth_it(self, joined: PrimFunc) -> bool:
-        """Whether the function that does both is better than two."""
-        return True
+    def refusal(self, joined: PrimFunc) -> str:
+        """Why the function that does both is no better than two; empty if it is."""
+        return ""
 
 
-def join(module: tvm.IRModule, target: Target, rule: JoinRule) -> tvm.IRModule:
-    """The module with calls joined by a rule, where `gemm_schedule` makes a kernel of both."""
+def join(
+    module: tvm.IRModule, target: Target, rule: JoinRule, apart: dict[str, str]
+) -> tvm.IRModule:
+    """The module with calls joined by a rule, where `gemm_schedule` makes a kernel of both. Why
+    functions that give could not become a part is told in `apart`."""
     joined: tvm.IRModule = relax.transform.DeadCodeElimination()(
-        _Calls(module, target, rule).transformed()
+        _Calls(module, target, rule, apart).transformed()
     )
     return joined
 
 
 @mutator
 class _Calls(PyExprMutator):
-    def __init__(self, module: tvm.IRModule, target: Target, rule: JoinRule) -> None:
+    def __init__(
+        self, module: tvm.IRModule, target: Target, rule: JoinRule, apart: dict[str, str]
+    ) -> None:
         super().__init__(module)
-        self.module, self.target, self.rule = module, target, rule
+        self.module, self.target, self.rule, self.apart = module, target, rule, apart
         self.known: dict[object, GlobalVar | None] = {}  # of several layers, those that are alike
         self.uses: Counter[object] = Counter()
 
@@ -70,13 +75,20 @@ class _Calls(PyExprMutator):
         producers: dict[Expr, relax.Call] = {}
         for argument, count in zip(call.args[1].fields, uses, strict=True):
             made = self.lookup_binding(argument) if isinstance(argument, relax.Var) else None
-            if is_plain_call(made) and self._gives(made, only_use=count == 1):
+            if not is_plain_call(made):
+                continue
+            if self._gives(made, only_use=count == 1):
                 producers[argument] = made
+            elif self._gives(made, only_use=True):
+                self._tell_apart(made, call, "its result is read elsewhere, too")
         return self._together(call, producers) if producers else call
 
     def _gives(self, made: relax.Call, only_use: bool) -> bool:
         function = self._function_of(made)
         return function is not None and self.rule.gives(function, only_use)
+
+    def _tell_apart(self, made: relax.Call, call: relax.Call, reason: str) -> None:
+        self.apart[str(made.args[0].name_hint)] = f"apart from {call.args[0].name_hint}: {reason}"
 
     def _function_of(self, call: Expr) -> PrimFunc | None:
         """The module's function that is called with arrays alone; None for one that is joined."""
@@ -96,11 +108,11 @@ class _Calls(PyExprMutator):
         if key not in self.known:
             name = "_".join(["fused", *(part.removeprefix("fused_") for part in names)])
             function = self._fused(name, call, producers, outer)
-            ours = (
-                self.rule.is_worth_it(function)
-                and scheduled_product(name, function, self.target)[1].is_ours
-            )
-            self.known[key] = self.builder_.add_func(function, name) if ours else None
+            refusal = self.rule.refusal(function)
+            refusal = refusal or scheduled_product(name, function, self.target)[1].reason
+            self.known[key] = None if refusal else self.builder_.add_func(function, name)
+            for made in producers.values() if refusal else ():
+                self._tell_apart(made, call, refusal)
         variable = self.known[key]
         if variable is None:
             return call

@@ -19,7 +19,7 @@ def fuse_pairs(module: tvm.IRModule, target: Target) -> tvm.IRModule:
 
     Those are left apart of which `gemm_schedule` would not make a kernel together.
     """
-    return join(module, target, _Pairs())
+    return join(module, target, _Pairs(), {})
 
 
 class _Pairs(JoinRule):
@@ -29,5 +29,5 @@ class _Pairs(JoinRule):
     def gives(self, function: PrimFunc, only_use: bool) -> bool:
         return only_use and is_product(function)
 
-    def is_worth_it(self, joined: PrimFunc) -> bool:
-        return paired_output(joined) is not None
+    def refusal(self, joined: PrimFunc) -> str:
+        return "" if paired_output(joined) is not None else "it does not pair columns"

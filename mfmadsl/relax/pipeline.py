@@ -22,7 +22,7 @@ from mfmadsl.relax.norms import fuse_norms
 from mfmadsl.relax.pairs import fuse_pairs
 from mfmadsl.relax.plain import plain_schedule
 from mfmadsl.relax.prologue import fuse_dequantised
-from mfmadsl.relax.report import Report, Scheduled
+from mfmadsl.relax.report import Report, Scheduled, with_reasons
 from mfmadsl.relax.rows import row_schedule
 from mfmadsl.relax.rule import scheduled_product
 from mfmadsl.schedule.product.index_type import has_narrow_extents, in_64_bits
@@ -54,16 +54,21 @@ class Pipeline:
                 f"target: this pipeline is for one of `mfmadsl.target`, not {other}"
             )
         module, cached = with_cache_kernels(module, target)
-        module, others = scheduled(fused(module, target), target)
-        self._report = Report((*others.functions, *cached))
+        apart: dict[str, str] = {}
+        module, others = scheduled(fused(module, target, apart), target)
+        self._report = Report((*with_reasons(others, apart).functions, *cached))
         passes = [*rocm.dataflow_lower_passes(target), *rocm.finalize_passes(target)]
         attributes = {CODE_OBJECT_VERSION: self.code_object_version, SCHEDULED: True}
         ready: tvm.IRModule = tvm.transform.Sequential(passes)(module).with_attrs(attributes)
         return ready
 
 
-def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
-    """A module of Relax as calls of PrimFuncs, each of which does as much as one kernel can."""
+def fused(
+    module: tvm.IRModule, target: Target, apart: dict[str, str] | None = None
+) -> tvm.IRModule:
+    """A module of Relax as calls of PrimFuncs, each of which does as much as one kernel can; why
+    some could not become parts of products is told in `apart`."""
+    apart = {} if apart is None else apart
     transform = relax.transform
     passes = [
         *rocm.library_dispatch_passes(target),
@@ -80,9 +85,8 @@ def fused(module: tvm.IRModule, target: Target) -> tvm.IRModule:
     ]
     parted = multiply_bytes(part_attention(_with_wide_extents(module), target))
     whole: tvm.IRModule = tvm.transform.Sequential(passes)(parted)
-    for fuse in (fuse_dequantised, fuse_pairs, fuse_norms, fuse_copies):
-        whole = fuse(whole, target)
-    return whole
+    whole = fuse_pairs(fuse_dequantised(whole, target, apart), target)
+    return fuse_copies(fuse_norms(whole, target, apart), target, apart)
 
 
 def _with_wide_extents(module: tvm.IRModule) -> tvm.IRModule:

@@ -19,12 +19,13 @@ from mfmadsl.schedule.product.nest import loads, nests
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 
 
-def fuse_dequantised(module: tvm.IRModule, target: Target) -> tvm.IRModule:
+def fuse_dequantised(module: tvm.IRModule, target: Target, apart: dict[str, str]) -> tvm.IRModule:
     """The module with each product and what dequantises its factors as one PrimFunc.
 
-    Those are left apart of which `gemm_schedule` would not make a kernel together.
+    Those are left apart of which `gemm_schedule` would not make a kernel together; `apart` gets the
+    reasons.
     """
-    return join(module, target, _Dequantised())
+    return join(module, target, _Dequantised(), apart)
 
 
 class _Dequantised(JoinRule):

@@ -10,9 +10,11 @@ from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_type
 from mfmadsl.error import MfmadslError
+from mfmadsl.passes.kernel.cases import EXTENT, case_in
+from mfmadsl.passes.tir.block import statements
 from mfmadsl.passes.tir.expression import bits_of
 from mfmadsl.relax.kv_cache.replace import with_cache_kernels
-from mfmadsl.relax.report import OURS, Report, Scheduled
+from mfmadsl.relax.report import Report, Scheduled, ranges, taken
 from mfmadsl.schedule import ScheduleError, gemm_cases, gemm_schedule
 from mfmadsl.schedule.flash_attention.reader import is_attention
 from mfmadsl.schedule.flash_attention.schedule import attention_schedule, attention_tiling
@@ -75,7 +77,7 @@ def scheduled_product(
         if is_attention(function):
             tiling = attention_tiling(function, arch)
             schedule = attention_schedule(function, arch, tiling)
-            return schedule, Scheduled(name, OURS, tiling)
+            return schedule, taken(name, [("", tiling)])
         product = understood_workload(function, arch)
         if isinstance(product, PrimFunc):
             _check_matrices(product)
@@ -84,7 +86,19 @@ def scheduled_product(
         schedule = gemm_schedule(function, arch=arch, tiling=cases)
     except MfmadslError as error:
         return None, Scheduled(name, "", reason=str(error))
-    return schedule, Scheduled(name, OURS, cases[-1].tiling, kernels=len(cases))
+    which = ranges(_extent_of_cases(schedule), [case.up_to for case in cases])
+    tilings = [case.tiling for case in cases]
+    return schedule, taken(name, list(zip(which, tilings, strict=True)))
+
+
+def _extent_of_cases(schedule: Schedule) -> str:
+    """What tells the cases of a scheduled function apart, empty if it has none."""
+    extents = (
+        block.annotations[EXTENT]
+        for block in map(case_in, statements(schedule.mod["main"]))
+        if block is not None
+    )
+    return str(next(extents, ""))
 
 
 def _check_elements(function: PrimFunc) -> None:

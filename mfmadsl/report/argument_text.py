@@ -1,4 +1,8 @@
-"""Arguments of a kernel as text: `float16[64,64]`, `int32=4`, a file of NumPy's, `null`."""
+"""Arguments of a kernel as text: `float16[64,64]`, `int32=4`, a file of NumPy's, `null`.
+
+Arrays have random numbers, or what stands behind them: `float32[8]=0` the same number everywhere,
+`int32[4]=3,9,9,12` one for each element, `int32[12]=0..7` random ones from 0 to 7.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +45,7 @@ def _value(text: str, generator: Any) -> Any:
         dtype = dtype_of(match[1], text)
         shape = _shape(match[2], dtype, text)
         if match[3] is not None:
-            return np.full(shape, _number(match[3], dtype, text), dtype)
+            return _filled(match[3], shape, dtype, text, generator)
         if dtype.kind in "iu":
             limits = np.iinfo(dtype)
             return generator.integers(limits.min, limits.max, shape, dtype, endpoint=True)
@@ -50,8 +54,26 @@ def _value(text: str, generator: Any) -> Any:
         return _number(match[2], dtype_of(match[1], text), text)
     raise KernelFileError(
         f"argument `{clipped(text)}` is none of: FILE.npy, float16[64,64], float32[64,64]=0, "
-        "int32=64, null"
+        "int32[3]=4,0,9, int32[64]=0..7, int32=64, null"
     )
+
+
+def _filled(values: str, shape: tuple[int, ...], dtype: Any, argument: str, generator: Any) -> Any:
+    """An array of the values that are told: one for all, one for each element, or a range."""
+    import numpy as np
+
+    first, between, last = values.partition("..")
+    if between and dtype.kind in "iu":
+        low, high = (_number(each, dtype, argument) for each in (first, last))
+        if low > high:
+            raise KernelFileError(f"argument `{clipped(argument)}`: {low} is beyond {high}")
+        return generator.integers(low, high, shape, dtype, endpoint=True)
+    numbers = [_number(each, dtype, argument) for each in values.split(",")]
+    if len(numbers) not in (1, prod(shape)):
+        raise KernelFileError(
+            f"argument `{clipped(argument)}` has {len(numbers)} values for {prod(shape)} elements"
+        )
+    return np.resize(np.array(numbers, dtype), shape)
 
 
 def _stored(text: str) -> Any:

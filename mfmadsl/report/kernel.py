@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mfmadsl.report.registers import registers_json, registers_line
@@ -21,8 +22,8 @@ def kernel_json(kernel: Kernel, files: Sequence[list[str]]) -> dict[str, Any]:
         **launches[0],
         "arch": kernel.arch,
         "code_object_version": kernel.code_object_version,
-        "arguments": _arrays(kernel.arguments),
-        "workspaces": _arrays(kernel.workspaces),
+        "arguments": arguments_json(kernel.arguments),
+        "workspaces": arguments_json(kernel.workspaces),
         "symbols": [{"name": s.name, "dtype": s.dtype} for s in kernel.symbols],
         "next": following,
     }
@@ -58,8 +59,17 @@ def _segment(kernel: Kernel) -> list[dict[str, Any]]:
     ]
 
 
-def _arrays(arguments: Iterable[Argument]) -> list[dict[str, Any]]:
-    return [{"name": a.name, "dtype": a.dtype, "shape": _numbers(a.shape)} for a in arguments]
+def arguments_json(
+    arguments: Iterable[Argument], values: Mapping[str, str] = MappingProxyType({})
+) -> list[dict[str, Any]]:
+    """Arrays, with the `values` of some by name, as `argument_text` reads them behind a shape."""
+    return [
+        {
+            "name": a.name, "dtype": a.dtype, "shape": _numbers(a.shape),
+            **({"values": values[a.name]} if a.name in values else {}),
+        }
+        for a in arguments
+    ]  # fmt: skip
 
 
 def _numbers(extents: Iterable[Any]) -> list[int | str]:

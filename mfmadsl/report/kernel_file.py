@@ -23,16 +23,18 @@ _MOST_LAUNCHES = 64
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An argument as the JSON describes it."""
+    """An argument as the JSON describes it; `values` are random ones if it says none."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
+    values: str | None = None
 
     @property
     def text(self) -> str:
         """The argument as it is written on the command line."""
-        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        written = f"{self.dtype}[{','.join(map(str, self.shape))}]"
+        return written if self.values is None else f"{written}={self.values}"
 
 
 @dataclass(frozen=True)
@@ -254,7 +256,8 @@ def _told(facts: dict[str, Any]) -> dict[str, str]:
 
 def _array(facts: dict[str, Any]) -> StoredArray:
     shape = tuple(check_extent("extent", extent) for extent in facts["shape"])
-    return StoredArray(_text(facts["name"]), _text(facts["dtype"]), shape)
+    values = _text(facts["values"]) if "values" in facts else None
+    return StoredArray(_text(facts["name"]), _text(facts["dtype"]), shape, values)
 
 
 def _launch(path: Path, facts: dict[str, Any]) -> StoredLaunch:

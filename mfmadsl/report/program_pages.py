@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mfmadsl.report.html import page
@@ -46,11 +47,11 @@ class _Kind:
 
 
 def program_pages(
-    launches: Sequence[LaunchRecord], calls: Sequence[Fault] = ()
+    launches: Sequence[LaunchRecord], calls: Sequence[Fault] = (), folder: Path = Path()
 ) -> Mapping[str, str]:
     """Files by their names: `index.html`, a page and the assembly text of each kernel and its
-    extents, and `faults.sarif`, whose lines are those of the texts. `calls` are faults of
-    calls of HIP."""
+    extents, and `faults.sarif`, whose lines are those of the texts in the `folder`. `calls` are
+    faults of calls of HIP."""
     kinds = _kinds(launches)
     files: dict[str, str] = {}
     found = []
@@ -63,8 +64,9 @@ def program_pages(
                 kind.first.symbol, [kind.first.assembly], list(kind.faults),
                 list(kind.faults.values()), 0,
             )  # fmt: skip
-        found += [Located(kind.first.symbol, f"{kind.stem}.s", fault) for fault in kind.faults]
-    found += [Located("HIP", INDEX, fault, text=False) for fault in calls]
+        text = str(folder / f"{kind.stem}.s")
+        found += [Located(kind.first.symbol, text, fault) for fault in kind.faults]
+    found += [Located("HIP", str(folder / INDEX), fault, text=False) for fault in calls]
     files["faults.sarif"] = sarif_json(found)
     files[INDEX] = _index(kinds, calls)
     return files

@@ -11,6 +11,7 @@ import jsonschema
 import numpy as np
 import pytest
 
+from mfmadsl import ArgumentError, Gemm
 from mfmadsl.cli.gemm_options import DTYPES, SUM_DTYPES, TILING_FIELDS, WORDS, tiling_changes
 from mfmadsl.emulator.text.assembly import parse_assembly
 from mfmadsl.epilogue import STEPS
@@ -144,8 +145,10 @@ WEIGHTS = ("gemm", "--arch", "gfx942", "-m", 7, "-n", 48, "-k", 256, "--weights"
          "QWEIGHT: int32[32, 48], QZEROS: int32[4, 6], SCALES: bfloat16[4, 48], C: float32[7, 48]"),
         (["awq", "--epilogue", "bias,gelu", "--out-dtype", "f16"],
          "SCALES: float16[2, 48], bias: float32[48], C: float16[7, 48]"),
-        (["q4f16"], "Q: uint32[48, 32], SCALES: float16[48, 8]"),
-        (["mxfp4", "--trans-b"], "Q: uint8[48, 128], SCALES: uint8[48, 8]"),
+        (["q4f16"], "gemm_nt_f16_q4f16_f32_7x48x256_kernel(A: float16[7, 256], "
+         "Q: uint32[48, 32], SCALES: float16[48, 8]"),
+        (["mxfp4"], "gemm_nt_f16_mxfp4_f32_7x48x256_kernel(A: float16[7, 256], "
+         "Q: uint8[48, 128], SCALES: uint8[48, 8]"),
         (["int8"], "Q: int8[48, 256], SCALES: float16[48]"),
     ],
 )  # fmt: skip
@@ -175,6 +178,16 @@ def test_what_quantised_weights_have_not_is_told(
 ) -> None:
     result = run(*WEIGHTS, *options)
     assert (result.exit_code, message in result.output) == (code, True), result.output
+
+
+@pytest.mark.parametrize("command", ["gemm", "tune"])
+def test_weights_have_a_layout_of_their_own(command: str, tmp_path: Path) -> None:
+    more = () if command == "gemm" else ("--database", tmp_path)
+    result = run(command, *WEIGHTS[1:], "mxfp4", "--trans-b", *more)
+    said = "--trans-b: weights of mxfp4 lie as that format says; leave it out"
+    assert (result.exit_code, said in result.output) == (2, True), result.output
+    with pytest.raises(ArgumentError, match="b_transposed: weights of gptq lie as that format"):
+        Gemm(None, "gfx942", 16, 16, 128, b_transposed=True, weights="gptq")
 
 
 def test_a_group_is_that_of_weights() -> None:
@@ -523,6 +536,14 @@ def test_json_has_every_field_of_the_tiling_and_its_source() -> None:
     assert facts["tiling"].keys() == {"source", *(field.name for field in fields(Tiling))}
     assert facts["tiling"]["source"] == "given"
     assert (facts["tiling"]["stages"], facts["remarks"]) == (2, [])
+
+
+def test_products_of_weights_are_tuned(tmp_path: Path) -> None:
+    sizes = ("-m", 16, "-n", 64, "-k", 256, "--arch", "gfx942", "--weights", "gptq", "--group", 64)
+    tuned = ("tune", *sizes, "--trials", 2, "--database", tmp_path / "tuned", "--format", "json")
+    found = json.loads(run(*tuned).stdout)
+    assert len(found) == 2
+    assert all(each["seconds"] > 0 for each in found)
 
 
 def test_a_tuned_tiling_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

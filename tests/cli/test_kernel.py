@@ -190,13 +190,16 @@ def test_all_faults_can_be_collected_as_json(text: Path) -> None:
     assert run("sanitize", text, *LAUNCH, "--unwritten", "4").exit_code == 2
 
 
-def test_faults_as_sarif_are_at_lines_of_the_text(text: Path, tmp_path: Path) -> None:
+def test_faults_as_sarif_are_at_lines_of_the_text(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     text.write_text(text.read_text().replace("v2, 4, v1", "v2, v9, v1"))
     result = run("sanitize", text, *LAUNCH, "--format", "sarif")
     assert result.exit_code == 1
     (found,) = json.loads(result.output)["runs"][0]["results"]
     place = found["locations"][0]["physicalLocation"]
-    assert place["artifactLocation"]["uri"] == text.as_posix()
+    assert place["artifactLocation"] == {"uri": text.name, "uriBaseId": "SRCROOT"}
     assert place["region"]["startLine"] == 7
     path = tmp_path / "numbered.hsaco"
     path.write_bytes(kernels.code_object("numbered"))

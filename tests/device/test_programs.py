@@ -299,3 +299,11 @@ def test_a_program_that_is_not_there_is_a_wrong_call() -> None:
     done = on_device("no-such-program")
     assert done.returncode == 2
     assert "there is no program `no-such-program` to start" in done.stderr
+
+
+def test_an_option_that_there_is_not_is_no_program() -> None:
+    for given, hint in (("--chip", "the chip is `--arch`"), ("--prduct=x", "mean `--product`?")):
+        done = on_device("true", options=(given, "MI355X"))
+        assert done.returncode == 2
+        assert f"there is no option `{given.partition('=')[0]}`, but: --arch, " in done.stderr
+        assert hint in done.stderr

@@ -108,14 +108,20 @@ def test_each_element_is_stored_at_all_of_its_places(rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "model",
+    ("model", "reason"),
     [
-        Model(rows=17),  # whose stores would no longer be wide
-        Model(before=True),  # the cache of before is asked for
-        Model(doubled=True),  # not just copied
+        (Model(rows=17), "it has 17 rows: up to 16 are copied"),
+        (Model(before=True), "an array that it writes is used between them"),
+        (Model(doubled=True), "it does more than to copy each element"),
     ],
 )
-def test_others_stay_a_kernel_of_their_own(model: Model) -> None:
+def test_others_stay_a_kernel_of_their_own_and_the_report_says_why(
+    model: Model, reason: str
+) -> None:
+    apart: dict[str, str] = {}
+    with TARGET:
+        fused(model.module(), TARGET, apart)
+    assert apart["write"].startswith(f"apart from NT_matmul: {reason}")
     module, ours = lowered(model)
     assert not any("write" in name for name in ours)
     assert "write" in {str(name.name_hint) for name, _ in module.functions_items()}

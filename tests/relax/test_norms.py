@@ -11,6 +11,7 @@ from tvm.relax.frontend import nn
 
 import mfmadsl
 from mfmadsl.relax.pipeline import fused, scheduled
+from mfmadsl.relax.report import with_reasons
 from tests.relax.emulated import kernels_of, machine
 
 N, K = 96, 256
@@ -36,8 +37,10 @@ class Model(nn.Module):  # type: ignore[misc]
 def lowered(model: Model, rows: Any) -> tuple[tvm.IRModule, Any]:
     model.to("float16")
     module, _ = model.export_tvm({"forward": {"x": nn.spec.Tensor([1, rows, K], "float16")}})
+    apart: dict[str, str] = {}
     with TARGET:
-        return scheduled(fused(module, TARGET), TARGET)
+        module, report = scheduled(fused(module, TARGET, apart), TARGET)
+    return module, with_reasons(report, apart)
 
 
 @pytest.mark.parametrize("rows", [1, 4])
@@ -58,18 +61,22 @@ def test_the_result_is_right(rows: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "rows"),
+    ("model", "rows", "reason"),
     [
-        (Model("rms"), 5),
-        (Model("rms"), "length"),
-        (Model("rms", also="product"), 1),
-        (Model("rms", also="result"), 1),
-        (Model("rms", columns=304 * 256 + 16), 1),  # each workgroup would normalise the row again
+        (Model("rms"), 5, "apart from NT_matmul: it has 5 rows: up to 4 are"),
+        (Model("rms"), "length", "apart from NT_matmul: its number of rows is a symbol: up to 4 "),
+        (Model("rms", also="product"), 1, "its result is read elsewhere, too"),
+        (Model("rms", also="result"), 1, "its result is read elsewhere, too"),
+        (Model("rms", columns=304 * 256 + 16), 1, "the product has 77840 columns, whose workgro"),
     ],
 )
-def test_others_stay_a_kernel_of_their_own(model: Model, rows: Any) -> None:
+def test_others_stay_a_kernel_of_their_own_and_the_report_says_why(
+    model: Model, rows: Any, reason: str
+) -> None:
     _, report = lowered(model, rows)
-    assert "rows" in [each.rule for each in report.functions]
+    (norm,) = (each for each in report.functions if each.rule == "rows")
+    assert reason in norm.apart
+    assert norm.apart in str(report)
     assert all("norm_" not in each.function for each in report.functions if each.is_ours)
 
 

@@ -60,9 +60,11 @@ def test_the_report_says_who_took_what_and_why_not_we() -> None:
     assert by_name["transpose"].rule == "Fallback"
     lines = str(report).splitlines()
     assert lines[0].split() == ["FUNCTION", "BY", "TILING,", "OR", "WHY", "NOT", "MFMADSL"]
-    (line,) = (line for line in lines if line.startswith("fused_NT_matmul1_divide_cast "))
+    (first,) = (n for n, line in enumerate(lines) if line.startswith("fused_NT_matmul1_divide_ca"))
+    assert "  s <= " in lines[first]
     m, n = ours.tiling.block
-    assert f"{m}x{n}x{ours.tiling.k_step} of {ours.tiling.instruction}" in line
+    last = lines[first + len(ours.cases) - 1]
+    assert f"s > {ours.cases[-1][0].partition(' > ')[2]}: {m}x{n}x{ours.tiling.k_step}" in last
 
 
 def test_the_pipeline_keeps_the_report_and_compiles_by_name_as_well() -> None:

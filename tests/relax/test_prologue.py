@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 import tvm
 from tvm import relax, te, tirx
+from tvm.relax.frontend import nn
+from tvm.relax.frontend.nn import op
 
 import mfmadsl
+from mfmadsl.gemm.quantised import random_weights, weights_of
 from mfmadsl.relax.pipeline import fused, scheduled
 from mfmadsl.relax.prologue import dequantises
+from mfmadsl.schedule.workload.quantised import FORMATS
 from tests.relax.emulated import kernels_of, machine
 
 N, K = 48, 64
@@ -77,6 +81,57 @@ def test_one_kernel_reads_the_weights_as_they_are_stored_and_is_right() -> None:
         given = [tvm.runtime.tensor(each) for each in (x, words, scale, bias)]
         wanted = np.maximum(x.astype(np.float64) @ weight.T.astype(np.float64) + bias, 0)
         assert np.allclose(run(*given).numpy(), wanted, rtol=2**-9, atol=2**-9)
+
+
+class GptqLayers(nn.Module):  # type: ignore[misc]
+    """x and two layers of weights of few bits behind each other, K x N and back."""
+
+    def __init__(self) -> None:
+        self.layers = nn.ModuleList([_Gptq(K, N), _Gptq(N, K)])
+
+    def forward(self, x: nn.Tensor) -> nn.Tensor:
+        first, second = self.layers
+        return x + second(op.relu(first(x)))
+
+
+class _Gptq(nn.Module):  # type: ignore[misc]
+    def __init__(self, k: int, n: int) -> None:
+        self.n, self.k = n, k
+        self.qweight = nn.Parameter((k // 8, n), "int32")
+        self.qzeros = nn.Parameter((k // 16, n // 8), "int32")
+        self.scales = nn.Parameter((k // 16, n), "float16")
+
+    def forward(self, x: nn.Tensor) -> nn.Tensor:
+        (rows, _), own = x.shape, [self.qweight, self.qzeros, self.scales]
+        m = rows if isinstance(rows, int) else te.var("m")
+        product = mfmadsl.quantised_matmul(m, self.n, self.k, "gptq", out_dtype="float16", group=16)
+        result = nn.Tensor.placeholder((rows, self.n), "float16")
+        return op.tensor_ir_op(product.without_attr("global_symbol"), "gptq", [x, *own], result)
+
+
+@pytest.mark.parametrize("rows", [3, "length"])
+def test_a_workload_is_a_layer_of_a_module(rows: Any) -> None:
+    whole, _ = GptqLayers().export_tvm({"forward": {"x": nn.spec.Tensor([rows, K], "float16")}})
+    with TARGET:
+        joined = fused(whole, TARGET)
+        assert functions(joined) == {"fused_gptq_relu", "fused_gptq1_add", "forward"}
+        if rows == "length":
+            return
+        lowered, report = scheduled(joined, TARGET)
+    assert len(report.ours) == 2
+    generator = np.random.default_rng(5)
+    stored = [
+        random_weights(generator, FORMATS["gptq"], n, k, 16, "float16") for n, k in ((N, K), (K, N))
+    ]
+    x = generator.standard_normal((rows, K)).astype(np.float16)
+    given = [tvm.runtime.tensor(each) for each in (x, *stored[0], *stored[1])]
+    found = machine(lowered, kernels_of(lowered, "gfx942"))["forward"](*given).numpy()
+    first, second = (
+        weights_of(FORMATS["gptq"], arrays, 16, "float16").astype(float) for arrays in stored
+    )
+    hidden = np.maximum(x.astype(float) @ first.T, 0).astype(np.float16)
+    wanted = x + hidden.astype(float) @ second.T
+    assert np.allclose(found, wanted, rtol=2**-9, atol=2**-6)
 
 
 def test_weights_that_are_wanted_elsewhere_are_computed_there_as_well() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -24,6 +25,30 @@ def test_the_forms_of_arguments(tmp_path: Path) -> None:
     assert (type(number), number) == (np.int32, -7)
     assert nothing is None
     assert (stored == kept).all()
+
+
+def test_values_of_elements_and_ranges() -> None:
+    ends, square, some = values_of(
+        ["int32[4]=3,9,9,12", "float16[2,2]=0,1,2,3", "int32[500]=-2..3"]
+    )
+    assert (ends.dtype, ends.tolist()) == (np.int32, [3, 9, 9, 12])
+    assert square.tolist() == [[0, 1], [2, 3]]
+    assert (some.dtype, set(some.tolist())) == (np.int32, {-2, -1, 0, 1, 2, 3})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("int32[3]=1,2", "has 2 values for 3 elements"),
+        ("int32[3]=1,,2", "`` is no int32"),
+        ("int32[3]=5..2", "5 is beyond 2"),
+        ("float32[3]=0..2", "`0..2` is no float32"),
+        ("uint8[3]=0..256", "`256` is no uint8"),
+    ],
+)
+def test_values_that_are_none_are_told(text: str, message: str) -> None:
+    with pytest.raises(KernelFileError, match=re.escape(message)):
+        values_of([text])
 
 
 def test_random_integers_are_all_that_there_are() -> None:

@@ -89,11 +89,34 @@ def test_the_source_goes_before_the_text(tmp_path: Path, monkeypatch: pytest.Mon
     for is_text, result in zip((True, False), told["runs"][0]["results"], strict=True):
         place = result["locations"][0]["physicalLocation"]
         assert place == {
-            "artifactLocation": {"uri": "kernels/sums.py"}, "region": {"startLine": 12}
+            "artifactLocation": {"uri": "kernels/sums.py", "uriBaseId": "SRCROOT"},
+            "region": {"startLine": 12},
         }  # fmt: skip
         related = [each["physicalLocation"].get("region") for each in result["relatedLocations"]]
         lines = [region and region["startLine"] for region in related]
         assert lines == ([7, 3] if is_text else [None])
+
+
+def test_all_files_are_told_from_the_root_of_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here/.git").mkdir(parents=True)
+    (tmp_path / "here/part").mkdir()
+    fault = Fault("race", "4 bytes", 7, "ds_read_b32 v3, v1", source=f"{tmp_path}/other/k.py:3")
+    for folder, files in (
+        ("here/part", ("pages/1 of 2.s", f"{tmp_path}/here/part/pages/1 of 2.s")),
+        ("here", ("part/pages/1 of 2.s",)),
+    ):
+        monkeypatch.chdir(tmp_path / folder)
+        told = json.loads(sarif_json(Located("k", file, fault) for file in files))
+        (run,) = told["runs"]
+        assert run["originalUriBaseIds"] == {"SRCROOT": {"uri": f"{tmp_path.as_uri()}/here/"}}
+        for result in run["results"]:
+            (place,), (related,) = result["locations"], result["relatedLocations"]
+            uri = {"uri": f"{tmp_path.as_uri()}/other/k.py"}
+            assert place["physicalLocation"]["artifactLocation"] == uri
+            own = {"uri": "part/pages/1%20of%202.s", "uriBaseId": "SRCROOT"}
+            assert related["physicalLocation"]["artifactLocation"] == own
 
 
 def test_without_faults_there_are_no_results() -> None:

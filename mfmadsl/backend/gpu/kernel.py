@@ -164,7 +164,8 @@ class Kernel:
             kernel = kernel.next
 
     def launches(self, args: Sequence[Any]) -> list[KernelLaunch]:
-        """What to launch for these arguments, one after another.
+        """What to launch for these arguments, one after another; nothing for a result that has no
+        elements.
 
         Raises ArgumentError if the arrays are not as many as the arguments, or their types, their
         shapes or their sizes are others, and ArgumentTypeError for what is no plain array.
@@ -180,14 +181,17 @@ class Kernel:
         chosen = [kernel for kernel in self.chain() if value_of(kernel.condition, extents)]
         for kernel in chosen:
             kernel._check_spans(extents)
+        empty = ""
         for argument, value in zip(self.arguments, args, strict=True):
             shape = [value_of(extent, extents) for extent in argument.shape]
-            for extent, size in zip(argument.shape, shape, strict=True):
-                if size == 0:
-                    raise ArgumentError(
-                        f"argument {argument.name}: {extent} is 0, so nothing is to do"
-                    )
             check_described(value, argument.name, argument.dtype, shape)
+            if 0 in shape and not empty:
+                empty = f"argument {argument.name}: {argument.shape[shape.index(0)]} is 0"
+        grids = [[value_of(extent, extents) for extent in kernel.extents] for kernel in chosen]
+        if all(0 in grid for grid in grids):
+            return []
+        if empty:
+            raise ArgumentError(f"{empty}, and `{self.symbol}` is for at least 1")
         values: dict[str, Any] = {a.name: x for a, x in zip(self.arguments, args, strict=True)}
         for symbol in self.symbols:
             values[symbol.name] = np.dtype(symbol.dtype).type(extents[symbol.name])
@@ -196,8 +200,7 @@ class Kernel:
             shape = [value_of(extent, extents) for extent in workspace.shape]
             values[workspace.name] = np.empty(shape, workspace.dtype)
         found = []
-        for kernel in chosen:
-            x, y, z = (value_of(extent, extents) for extent in kernel.extents)
+        for kernel, (x, y, z) in zip(chosen, grids, strict=True):
             if 0 in (x, y, z):
                 told = ", ".join(f"{name} = {value}" for name, value in extents.items())
                 raise ArgumentError(f"`{kernel.symbol}` has nothing to do, with {told}")
@@ -227,8 +230,6 @@ def _extents(arguments: Sequence[Argument], args: Sequence[Any]) -> dict[str, in
                 f" are given; the arguments are ({order})"
             )
         for extent, found in zip(argument.shape, shape, strict=True):
-            if isinstance(extent, str) and found == 0:
-                raise ArgumentError(f"argument {argument.name}: {extent} is 0, so nothing is to do")
             if not isinstance(extent, str):
                 continue
             first.setdefault(extent, argument.name)

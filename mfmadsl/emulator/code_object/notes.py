@@ -5,6 +5,7 @@ Source: LLVM, "User Guide for AMDGPU Backend", section "Code Object Metadata".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +13,22 @@ import msgpack
 import yaml
 
 from mfmadsl.emulator.code_object.error import CodeObjectError
+from mfmadsl.emulator.text.metadata import STRING
 
-_Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # the C one is ten times faster
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """The C one is ten times faster."""
+
+
+def _text(dumper: Any, text: str) -> Any:
+    """A text that may be read as a number, or another word of YAML's or C's, gets LLVM's tag: LLVM
+    reads no quotes."""
+    tag = "tag:yaml.org,2002:str" if _PLAIN.match(text) else STRING
+    return dumper.represent_scalar(tag, text)
+
+
+_Dumper.add_representer(str, _text)
+_PLAIN = re.compile(r"(?!\.?(null|true|false|nan|inf|infinity)$)\.?[a-z_$]", re.IGNORECASE)
 _MOST_NESTED = 16
 _VERSIONS = {3: [1, 0], 4: [1, 1], 5: [1, 2], 6: [1, 2]}  # of code objects: of their metadata
 

@@ -175,4 +175,5 @@ def _share(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
 
 
 def _extents(shape: Sequence[int]) -> str:
-    return f"({', '.join(map(str, shape))})"
+    """A shape as NumPy writes it, with a comma behind the only extent."""
+    return str(tuple(map(int, shape)))

@@ -8,6 +8,7 @@ which has the host's half.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -62,6 +63,7 @@ class HostCalls:
     def __post_init__(self) -> None:
         """All packets are free: each leads to the one before it."""
         self._messages: dict[int, list[int]] = {}
+        self._errors: Counter[str] = Counter()
         self._last = 0
         address, count = self.segment.address, self.count
         content = self.memory.content(self.segment)
@@ -90,6 +92,12 @@ class HostCalls:
             packet = self._word(_FIRST + ready[-1] * _HEADER)
         for each in reversed(ready):
             self._answer(each)
+        for text, lanes in self._errors.items():
+            self.said = text.strip()
+            whole = text.rstrip("\n")
+            told = f"{whole} [{lanes} lanes]{text[len(whole) :]}" if lanes > 1 else text
+            self.write(True, told)
+        self._errors.clear()
 
     def _answer(self, packet: int) -> None:
         header = _FIRST + packet * _HEADER
@@ -115,11 +123,11 @@ class HostCalls:
         self._put(slot, told)
 
     def _say(self, words: Sequence[int]) -> None:
-        is_error = bool(words and words[0] & 1)
         text = printed(words[1:])
-        if is_error:
-            self.said = text.strip()
-        self.write(is_error, text)
+        if words and words[0] & 1:  # all lanes of an assertion say the same
+            self._errors[text] += 1
+        else:
+            self.write(False, text)
 
     def _word(self, offset: int) -> int:
         low, high = self.memory.load_words(np.array([self.start + offset]), 2)[:, 0]

@@ -280,20 +280,31 @@ class GlobalMemory(ByteStore):
             raise AccessError("out-of-bounds", message, ~inside)
 
     def _describe(self, address: int) -> str:
-        place = self._segment_of(address)
         for start, size in self._freed:
             if start <= address < start + size:
                 return f"offset {address - start} of an allocation of {size} bytes that is freed"
-        after = address - self._ends[place] if place >= 0 else self._reach + 1
+        told, distance = self._nearest(address)
+        behind = [(address - start - size, size) for start, size in self._freed]
+        past, size = min((each for each in behind if each[0] >= 0), default=(self._reach, 0))
+        if past >= min(distance, self._reach):
+            return told
+        freed = f"offset {size + past} of an allocation of {size} bytes that is freed"
+        return freed if distance > self._reach else f"{freed}, or {told}"
+
+    def _nearest(self, address: int) -> tuple[str, int]:
+        """Where an address outside of the segments lies, and how far from the nearest one."""
+        place = self._segment_of(address)
+        after = address - int(self._ends[place]) if place >= 0 else self._reach + 1
         for following in self.segments[place + 1 : place + 2]:
             before = following.address - address
             if before < after and before <= min(self._reach, _GUARD):
-                return f"{before} bytes before `{following.name}`, which has {following.size} bytes"
+                told = f"{before} bytes before `{following.name}`, which has {following.size} bytes"
+                return told, before
         if after > self._reach:
-            return self._elsewhere
+            return self._elsewhere, after
         nearest = self.segments[place]
         offset = address - nearest.address
-        return f"offset {offset} of `{nearest.name}`, which has {nearest.size} bytes"
+        return f"offset {offset} of `{nearest.name}`, which has {nearest.size} bytes", after
 
 
 class OwnedMemory(ByteStore):

@@ -146,6 +146,8 @@ def profile(
     workgroup that does not fit on the chip, and what `emulate` raises.
     """
     started = launches_of(kernel, args)
+    if not started:
+        raise ArgumentError("args: their result has no elements, so that nothing is launched")
     check_flag("full", full)
     check_progress(progress)
     if not 0 <= check_integer("launch", launch) < len(started):

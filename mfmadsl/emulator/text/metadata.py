@@ -14,13 +14,41 @@ import yaml  # PyYAML: the metadata is a YAML document
 
 from mfmadsl.emulator.error import EmulationError
 
+STRING = "!str"
+"""LLVM's tag of a text that would else be read as a number or the like."""
+
+_INTEGER = "tag:yaml.org,2002:int"
+_CORE = (
+    ("tag:yaml.org,2002:null", "(?:~|null|Null|NULL|)$", ("~", "n", "N", "")),
+    ("tag:yaml.org,2002:bool", "(?:true|True|TRUE|false|False|FALSE)$", tuple("tTfF")),
+    (_INTEGER, "(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)$", tuple("-+0123456789")),
+    (
+        "tag:yaml.org,2002:float",
+        r"(?:[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))$",
+        tuple("-+.0123456789"),
+    ),
+)
+"""What plain scalars are that are no texts: tags, forms and first letters, in the order in which
+they are asked. They are those of YAML 1.2 (10.3.2, the core schema), which LLVM writes and reads.
+PyYAML has those of YAML 1.1, where `off` is no text, and `1e3` is one."""
+
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """The C one is ten times faster, where it exists."""
 
+    yaml_implicit_resolvers: dict[str | None, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
-# LLVM's mark of a name that would else be read as a number.
-_Loader.add_constructor("!str", lambda loader, node: loader.construct_scalar(node))
+
+def _integer(loader: Any, node: Any) -> int:
+    text = str(loader.construct_scalar(node))
+    return int(text, 8 if text.startswith("0o") else 16 if text.startswith("0x") else 10)
+
+
+for _tag, _form, _first in _CORE:
+    _Loader.add_implicit_resolver(_tag, re.compile(_form), _first)
+_Loader.add_constructor(_INTEGER, _integer)
+_Loader.add_constructor(STRING, lambda loader, node: loader.construct_scalar(node))
 
 _DOCUMENT = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
 _COUNTS = (

@@ -31,12 +31,11 @@ _MOST_PARTS = 64
 
 @dataclass(frozen=True)
 class CacheKernels:
-    """The function, ready to be lowered, the tiling of its kernel for most batches, and how many
-    kernels of ours a launch chooses among."""
+    """The function, ready to be lowered, and the kernels of ours that a launch chooses among: up to
+    how many batches each is, and its tiling. The last one is for any more."""
 
     function: PrimFunc
-    tiling: AttentionTiling
-    kernels: int
+    cases: tuple[tuple[int, AttentionTiling], ...]
 
 
 def cache_kernels(found: CacheAttention, arch: str) -> CacheKernels:
@@ -54,7 +53,7 @@ def cache_kernels(found: CacheAttention, arch: str) -> CacheKernels:
     ]  # fmt: skip
     limits = [limit for limit, _ in cases]
     joined = of_cases([*functions, found.function], _batches(found), limits, _is_ours(found))
-    return CacheKernels(joined.with_attr("tirx.is_scheduled", True), cases[-1][1], len(cases))
+    return CacheKernels(joined.with_attr("tirx.is_scheduled", True), tuple(cases))
 
 
 def _cases(

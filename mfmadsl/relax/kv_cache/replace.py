@@ -9,7 +9,7 @@ from tvm.tirx import PrimFunc
 from mfmadsl.error import MfmadslError
 from mfmadsl.relax.kv_cache.kernels import cache_kernels
 from mfmadsl.relax.kv_cache.recognise import looks_like_attention, recognised
-from mfmadsl.relax.report import OURS, Scheduled
+from mfmadsl.relax.report import Scheduled, ranges, taken
 
 TVM = "TVM"
 """The rule of what TVM's own frontend has scheduled."""
@@ -40,5 +40,8 @@ def with_cache_kernels(
             lines.append(Scheduled(name, TVM, reason=str(error)))
             continue
         changed.update_func(variable, made.function)
-        lines.append(Scheduled(name, OURS, made.tiling, kernels=made.kernels))
+        limits = [*([limit] for limit, _ in made.cases[:-1]), []]
+        which = ranges("batches", limits)
+        tilings = [tiling for _, tiling in made.cases]
+        lines.append(taken(name, list(zip(which, tilings, strict=True))))
     return changed, tuple(lines)

@@ -47,7 +47,9 @@ def kernel() -> dict[str, Any]:
         "files": names,
         "next": or_null(ref("launch")),
     }
-    arrays = array(exactly(name=STRING, dtype=STRING, shape=array(extent)))
+    argument = exactly(name=STRING, dtype=STRING, shape=array(extent))
+    arrays = array(argument)
+    argument["properties"]["values"] = STRING
     whole = exactly(
         **launch,
         arch=CHIP,

@@ -39,6 +39,9 @@ from mfmadsl.schedule.product.dataflow import check_element_wise
 from mfmadsl.schedule.product.nest import Nest, is_number, is_sum, line, nests, same, substitute
 from mfmadsl.schedule.product.sum_of_products import uncast
 
+_BASES = {"exp2": "log(2)", "exp10": "log(10)"}
+"""Functions whose powers are exponentials of another base, and what to multiply with for them."""
+
 
 def is_attention(function: PrimFunc) -> bool:
     """Whether a function has an exponential between two sums of products."""
@@ -141,11 +144,26 @@ class _Reader:
             f"; `{nest.name}` does not count the batches that end before a row"
             for nest in self._known.sums() if str(nest.store.buffer.dtype) == "int32"
         )  # fmt: skip
-        hint = next(counts, "")
+        hint = next(counts, "") or self._other_weights()
         raise ScheduleError(
             "workload: is no attention: no sum multiplies exponentials with elements of an"
             f" argument{hint}"
         )
+
+    def _other_weights(self) -> str:
+        """Which weights there are instead of exponentials, if there are any."""
+        for nest in filter(_multiplies, self._known.sums()):
+            term = self._known.reduction(
+                tirx.BufferLoad(nest.store.buffer, nest.store.indices)
+            ).term
+            sides = [term.a, term.b] if isinstance(term, tirx.Mul) else []
+            for weight in (uncast(each) for each in sides if self._known.reductions(each)):
+                called = [name_of(call) for call in calls_of(weight)]
+                power = next((name for name in called if name in _BASES), None)
+                if power is not None:
+                    return f"; `{nest.name}` has `{power}`: write `exp(x * {_BASES[power]})` for it"
+                return f"; `{nest.name}` multiplies elements with `{line(weight)}`"
+        return ""
 
     def _weights(self, second: Reduction, weight: Expr) -> _Weights:
         inner, casts = uncast(weight), cast_types(weight)
@@ -218,9 +236,11 @@ class _Reader:
             if not _multiplies(nest) and isinstance(_value(nest), tirx.Add)
         ]  # fmt: skip
         if len(found) != 1 or len(sums) != 4:
+            there = ", ".join(f"`{nest.name}`" for nest in sums)
+            hint = "" if found else ": none adds up the exponentials, by which a result is divided"
             raise ScheduleError(
                 "workload: attention has two products, a maximum and a sum of exponentials, each"
-                " in one block"
+                f" in one block; there are {there}{hint}"
             )
         store = found[0].store
         total = self._known.reduction(tirx.BufferLoad(store.buffer, list(store.indices)))

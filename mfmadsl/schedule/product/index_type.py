@@ -37,10 +37,16 @@ def in_64_bits(function: PrimFunc) -> PrimFunc:
 
 
 def has_narrow_extents(function: PrimFunc) -> bool:
-    """Whether all loops and extents are numbers of 32 bits, in plain loops."""
-    extents = _extents(function)
+    """Whether some loops or extents are numbers or symbols of 32 bits, in plain loops; no symbol is
+    a parameter."""
+    narrow = [extent for extent in _extents(function) if str(extent.ty.dtype) == "int32"]
+    symbols = [extent for extent in narrow if constant(extent) is None]
     plain = all(each.kind == tirx.ForKind.SERIAL for each in _places(function)[0])
-    return plain and _types(extents) == {"int32"} and None not in map(constant, extents)
+    free = not any(
+        not isinstance(each, Var) or any(each.same_as(p) for p in function.params)
+        for each in symbols
+    )
+    return bool(narrow) and plain and free
 
 
 def in_32_bits(function: PrimFunc) -> PrimFunc:

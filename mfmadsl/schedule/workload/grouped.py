@@ -33,6 +33,10 @@ def grouped_matmul(
     b_dtype = in_dtype if b_dtype is None else b_dtype
     for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
         check_choice(name, dtype, TYPES)
+    if check_integer("groups", groups) == 1:
+        raise ArgumentError(
+            "groups: 1 has one matrix for all rows: use `matmul`, b_transposed=True"
+        )
     rows = rows_of_groups(m, k, groups, tokens, in_dtype, "groups")
     b = te.placeholder((groups, n, k), name="B", dtype=b_dtype)
     r = te.reduce_axis((0, k), name="k")
@@ -86,7 +90,9 @@ def rows_of_groups(
     Raises ArgumentError for fewer than two groups, and for an extent that is no positive number.
     """
     if check_integer(name, groups) < 2:
-        raise ArgumentError(f"{name}: is at least 2; without, a product has one matrix")
+        raise ArgumentError(
+            f"{name}: is at least 2, not {groups}; leave it out where all rows have one matrix"
+        )
     groups = check_extent(name, groups)
     given = m if tokens is None else check_extent("tokens", tokens)
     a = te.placeholder((given, k), name="A", dtype=dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import lcm
 from typing import Protocol, TypeAlias
 
 from tvm import te, tirx
@@ -38,7 +39,8 @@ class WeightFormat:
     at row j and column r that these make.
 
     Scales are for `group` neighbouring k, or for all of a row if that is None; it is `fixed` where
-    the format has no other. N and K are multiples of `n_unit` and `k_unit`.
+    the format has no other. N and K are multiples of `n_unit` and `k_unit`. They lie `by_rows`
+    where neighbours are of K.
     """
 
     name: str
@@ -46,6 +48,7 @@ class WeightFormat:
     fixed: bool
     n_unit: int
     k_unit: int
+    by_rows: bool
     arrays: Callable[[int, int, int, str], list[te.Tensor]]
     weight: Callable[[Arrays, Expr, Expr, int, str], Expr]
 
@@ -57,7 +60,9 @@ def quantised_matmul(
 ) -> PrimFunc:  # fmt: skip
     """C[m, n] = A[m, k] x W[n, k]^T of weights of four or eight bits, which become `in_dtype`.
 
-    The parameters are A, what the format `weights` stores, and C, of `out_dtype`, which sums have:
+    The parameters are A, what the format `weights` stores, and C, of `out_dtype`. Kernels add up
+    float16 and bfloat16 in float32, and round at the end; with `experts` the workload says so, and
+    without it has sums of `out_dtype`. The formats are:
 
     - "q4f16" (MLC-LLM): Q, uint32 [n, k / 8], of eight k in a word; SCALES, [n, k / group]. A
       weight is (nibble - 7) * scale, and a group has 32 of K.
@@ -73,8 +78,7 @@ def quantised_matmul(
     - "int8": Q, int8 [n, k]; SCALES, [n]. A weight is q * scale.
 
     M is a number, or without experts a symbol such as `te.var("m")`. Words fill from the lowest bit
-    up. Scales without a type here have `in_dtype`, in which weights
-    are rounded.
+    up. Scales without a type here have `in_dtype`, in which weights are rounded.
 
     With `experts` there are weights for each of so many, in arrays with the expert before their
     other axes, and rows are sorted by expert as `grouped_matmul` sorts them by group: ENDS, and
@@ -142,13 +146,17 @@ def group_of(stored: WeightFormat, n: int, k: int, group: int | None) -> int:
     if group is not None and stored.fixed and found != (stored.group or k):
         own = "a row" if stored.group is None else f"{stored.group} of K"
         raise ArgumentError(f"group: the scales of {stored.name} are for {own}, not for {group}")
-    words = ("n", n, stored.n_unit, "word"), ("k", k, stored.k_unit, "word")
-    for name, extent, unit, spoken in (*words, ("k", k, found, "group")):
-        if extent % unit:
-            raise ArgumentError(
-                f"{name}: {extent} is no multiple of {unit}, the elements of a {spoken} of"
-                f" {stored.name}"
-            )
+    if n % stored.n_unit:
+        raise ArgumentError(
+            f"n: {n} is no multiple of {stored.n_unit}, the rows in a word of {stored.name}: pad"
+            " the weights with rows of zeros"
+        )
+    if k % (unit := lcm(found, stored.k_unit)):
+        words = "" if unit == found else f", and {stored.k_unit} a word"
+        raise ArgumentError(
+            f"k: {k} is no multiple of {unit}: {found} of K share a scale of {stored.name}{words}:"
+            " pad A and the weights with zeros"
+        )
     return found
 
 
@@ -233,11 +241,11 @@ def _int8(arrays: Arrays, j: Expr, r: Expr, group: int, dtype: str) -> Expr:
 FORMATS = {
     each.name: each
     for each in (
-        WeightFormat("q4f16", 32, False, 1, NIBBLES, _q4f16_arrays, _q4f16),
-        WeightFormat("gptq", 128, False, NIBBLES, NIBBLES, _gptq_arrays, _gptq),
-        WeightFormat("awq", 128, False, NIBBLES, 1, _awq_arrays, _awq),
-        WeightFormat("mxfp4", 32, True, 1, 2, _mxfp4_arrays, _mxfp4),
-        WeightFormat("int8", None, True, 1, 1, _int8_arrays, _int8),
+        WeightFormat("q4f16", 32, False, 1, NIBBLES, True, _q4f16_arrays, _q4f16),
+        WeightFormat("gptq", 128, False, NIBBLES, NIBBLES, False, _gptq_arrays, _gptq),
+        WeightFormat("awq", 128, False, NIBBLES, 1, False, _awq_arrays, _awq),
+        WeightFormat("mxfp4", 32, True, 1, 2, True, _mxfp4_arrays, _mxfp4),
+        WeightFormat("int8", None, True, 1, 1, True, _int8_arrays, _int8),
     )
 }
 """The formats of weights, by name."""

@@ -15,7 +15,7 @@ import tvm
 from tvm import te
 from tvm.s_tir import Schedule
 from tvm.script import tirx as T  # noqa: N812
-from tvm.tirx import PrimFunc
+from tvm.tirx import PrimFunc, Var
 
 import mfmadsl
 from mfmadsl.backend import CodegenError, Kernel, LoweringError, build
@@ -333,19 +333,37 @@ def test_a_call_of_a_function_that_is_nowhere(called: str, message: str) -> None
         build(calling, "gfx942")
 
 
-def test_an_extent_of_nothing_is_said_by_its_name() -> None:
-    m = te.var("m")
-    a, b = (te.placeholder((e, 64), name=n, dtype="float16") for n, e in (("A", m), ("B", 32)))
-    r = te.reduce_axis((0, 64), name="r")
+def built_product(rows: int | Var, depth: int | Var) -> Kernel:
+    """Of A, rows x depth, and 32 rows of B."""
+    shapes = {"A": (rows, depth), "B": (32, depth)}
+    a, b = (te.placeholder(shape, name=name, dtype="float16") for name, shape in shapes.items())
+    r = te.reduce_axis((0, depth), name="r")
     c = te.compute(
-        (m, 32),
+        (rows, 32),
         lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
         name="C",
     )
-    kernel = build(mfmadsl.gemm_schedule(te.create_prim_func([a, b, c])))
+    return build(mfmadsl.gemm_schedule(te.create_prim_func([a, b, c])))
+
+
+def test_of_no_rows_nothing_is_launched() -> None:
+    kernel = built_product(te.var("m"), 64)
     args = [np.zeros(shape, np.float16) for shape in ((0, 64), (32, 64))]
-    with pytest.raises(mfmadsl.ArgumentError, match="argument A: m is 0, so nothing is to do"):
-        kernel.launches([*args, np.zeros((0, 32), np.float32)])
+    result = np.zeros((0, 32), np.float32)
+    assert kernel.launches([*args, result]) == []
+    assert mfmadsl.emulate(kernel, [*args, result]).waves == 0
+    assert mfmadsl.sanitize(kernel, [*args, result]).faults == ()
+    with pytest.raises(mfmadsl.ArgumentError, match="result has no elements"):
+        mfmadsl.profile(kernel, [*args, result])
+    with pytest.raises(mfmadsl.ArgumentError, match="m is 0 in A, and 1 in C"):
+        kernel.launches([*args, np.zeros((1, 32), np.float32)])
+
+
+def test_a_sum_of_nothing_is_refused_by_the_name_of_its_extent() -> None:
+    kernel = built_product(16, te.var("k"))
+    args = [np.zeros((rows, 0), np.float16) for rows in (16, 32)]
+    with pytest.raises(mfmadsl.ArgumentError, match="argument A: k is 0, and `main_kernel` is for"):
+        kernel.launches([*args, np.zeros((16, 32), np.float32)])
 
 
 @pytest.mark.parametrize(("rows", "fits"), [((1 << 31) - 1, True), (1 << 31, False)])

@@ -60,7 +60,7 @@ def half() -> tuple[Kernel, list[Any]]:
         (lambda a: a.view(np.uint16), "argument A is an array of float16, not of uint16"),
         (lambda a: a.astype(ml_dtypes.bfloat16), "argument A is an array of float16, not of bflo"),
         (lambda a: a.T, r"argument A has the shape \(16, 48\), not \(48, 16\)"),
-        (lambda a: a.reshape(-1), r"argument A has the shape \(16, 48\), not \(768\)"),
+        (lambda a: a.reshape(-1), r"argument A has the shape \(16, 48\), not \(768,\)"),
         (lambda a: a.astype(">f2"), r"argument A is big-endian \(>f2\).*astype\('float16'\)"),
         (lambda a: a.astype(object), "argument A has elements of object, which no kernel knows"),
         (lambda a: np.ma.masked_less(a, 0), "a plain NumPy array, not a MaskedArray: pass numpy"),

@@ -104,3 +104,18 @@ def test_packets_are_answered_in_the_order_in_which_they_came() -> None:
     wave.host.serve()
     assert [text for _, text in wave.said] == ["a", "b", "c"]
     assert wave.at(READY_STACK) == 0
+
+
+def test_what_all_lanes_say_as_an_error_is_printed_once() -> None:
+    wave = Wave(8)
+    for lanes in ((0, 5, 63), (2,)):  # of two waves
+        packet, header, slots = wave.takes()
+        for lane in lanes:
+            slot = slots + 64 * lane
+            wave.word(slot, BEGIN | END | 2 << 5)
+            wave.word(slot + 8, 1)
+            wave.word(slot + 16, *string("wrong!\n"))
+        wave.sends(packet, header, sum(1 << lane for lane in lanes))
+    wave.host.serve()
+    assert wave.said == [(True, "wrong! [4 lanes]\n")]
+    assert wave.host.said == "wrong!"

@@ -45,4 +45,4 @@ def test_a_launch_takes_one_kernel(changed: dict[str, int], case: int) -> None:
             own = variables_of(each.value)
             known = {v: tirx.const(values[v.name], str(v.ty.dtype)) for v in own}
             taken.append(constant(Analyzer().simplify(substitute(each.value, known))))
-    assert taken == [int(n == case) for n in range(made.kernels + 1)]
+    assert taken == [int(n == case) for n in range(len(made.cases) + 1)]

@@ -31,6 +31,7 @@ class Written:
     key_type: str = "float16"
     value_type: str = "float16"
     rounded: str = "float32"
+    power: Callable[[Expr], Expr] = tirx.exp
 
     def workload(self) -> PrimFunc:
         """Q, K, V and an array of a number for each key, to O."""
@@ -48,7 +49,9 @@ class Written:
         x = te.compute((Q, K), lambda i, j: self.score(s[i, j], i, j, mask), "X")
         over = te.reduce_axis((0, self.compared), "j")
         largest = te.compute((Q,), lambda i: te.max(x[i, over], axis=[over]), "row_max")
-        e = te.compute((Q, K), lambda i, j: tirx.exp(x[i, j] - self.subtracted(largest[i], i)), "E")
+        e = te.compute(
+            (Q, K), lambda i, j: self.power(x[i, j] - self.subtracted(largest[i], i)), "E"
+        )
         over_all = te.reduce_axis((0, K), "j")
         total = te.compute((Q,), lambda i: te.sum(self.added(e[i, over_all]), axis=[over_all]), "L")
         p = te.compute((Q, K), lambda i, j: self.weight(e[i, j], total[i]), "P")
@@ -154,6 +157,20 @@ REFUSED = {
     ),
     "keys of another type": (Written(key_type="bfloat16"), "multiplies bfloat16, and"),
     "rounded products": (Written(rounded="int8"), "no product of queries and keys"),
+    "powers of 2": (
+        Written(power=tirx.exp2), r"; `T` has `exp2`: write `exp\(x \* log\(2\)\)` for it",
+    ),
+    "another function": (
+        Written(power=tirx.sigmoid), r"`T` multiplies elements with `T.sigmoid\(.*\) / L\[v_i\]`",
+    ),
+    "no sum": (
+        Written(weight=lambda e, _: e.astype("float16")),
+        "there are `S`, `row_max`, `T`: none adds up the exponentials",
+    ),
+    "no maximum": (
+        Written(subtracted=lambda largest, _: ONE),
+        "`L` is no sum of products, .*; an attention also has a block of the largest score of each",
+    ),
     "another quotient": (
         Written(weight=lambda e, total: (e / (total + ONE)).astype("float16")), "not by their sum",
     ),

@@ -199,7 +199,7 @@ def test_one_element_of_each_matrix() -> None:
 
 
 def test_one_group_is_no_grouped_product() -> None:
-    with pytest.raises(mfmadsl.ArgumentError, match=r"groups: is at least 2"):
+    with pytest.raises(mfmadsl.ArgumentError, match=r"groups: 1 has .*: use `matmul`"):
         mfmadsl.grouped_matmul(32, 32, 32, 1, "float16", "float32")
 
 

@@ -104,7 +104,10 @@ class _Reader:
             )
             inner = uncast(sum_of.term)
             if sum_of.is_maximum or not isinstance(inner, tirx.Mul):
-                raise nest.refusal("is no sum of products, of which weighted sums are made")
+                raise nest.refusal(
+                    "is no sum of products, of which weighted sums are made; an attention also has"
+                    " a block of the largest score of each row, and subtracts that"
+                )
             is_weighted = bool(self._known.reductions(inner))
             (seconds if is_weighted else others).append(sum_of)
         if not seconds:
