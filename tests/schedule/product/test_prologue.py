@@ -56,6 +56,7 @@ def test_four_bits_with_a_scale_of_each_group() -> None:
         SourceArray(2.0, 1 / 128, 1.0, along_rows=False),
     )
     assert [each.k_bytes for each in found.stored] == [4 / 8, 2 / 128]
+    assert found.group == 128
 
 
 def half(word: Any, at: Any) -> Any:

@@ -224,3 +224,41 @@ def test_bytes_times_scales_of_any_size_are_rounded_to_even(arch: str) -> None:
     assert np.array_equal(np.where(denormal, 0, c), np.where(denormal, 0, wanted))
     assert denormal.any()
     assert ("v_pk_fma_f32" in str(kernel.assembly)) == (arch != "gfx950")
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize(("format_name", "group"), [
+    ("q4f16", 32), ("q4f16", 256), ("gptq", 128), ("gptq", 32), ("awq", 128), ("awq", 96),
+    ("mxfp4", 32),
+])  # fmt: skip
+def test_a_thread_takes_several_places_of_one_group(
+    format_name: str, group: int, arch: str
+) -> None:
+    """Of long steps, whose groups are shorter and longer than that and no power of two."""
+    n, k = 72, 768
+    workload = mfmadsl.quantised_matmul(M, n, k, format_name, group=group)
+    tiling = replace(gemm_tilings(workload, arch=arch)[0], block=(16, 64),
+                     waves=(1, 2), k_step=256, split_k=1, k_waves=2, stages=1)  # fmt: skip
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch, tiling=tiling), arch=arch)
+    assert not kernel.remarks
+    generator, stored = np.random.default_rng(7), FORMATS[format_name]
+    arrays = random_weights(generator, stored, n, k, group, "float16")
+    a = generator.integers(-8, 9, (M, k)).astype(np.float16)
+    c = np.full((M, n), np.nan, np.float32)
+    assert not mfmadsl.sanitize(kernel, [a, *arrays, c]).faults
+    left, right = (x.astype(np.float64) for x in (a, weights_of(stored, arrays, group, "float16")))
+    bound = 2 * k * 2.0**-24 * (np.abs(left) @ np.abs(right).T)
+    assert (np.abs(c - left @ right.T) <= bound).all()
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+@pytest.mark.parametrize("format_name", ["q4f16", "gptq", "mxfp4"])
+def test_a_thread_loads_a_scale_once_in_a_step(format_name: str, arch: str) -> None:
+    """Of the four words that it takes of a group in each of two steps."""
+    workload = mfmadsl.quantised_matmul(M, 64, 2048, format_name)
+    tiling = replace(gemm_tilings(workload, arch=arch)[0], block=(16, 64),
+                     waves=(1, 4), k_step=256, split_k=1, k_waves=2, stages=1)  # fmt: skip
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch, tiling=tiling), arch=arch)
+    loop = kernel.assembly.partition(".LBB0_1:")[2].partition("s_cbranch")[0]
+    narrow = loop.count("buffer_load_ushort") + loop.count("buffer_load_ubyte")
+    assert 1 <= narrow <= 2
