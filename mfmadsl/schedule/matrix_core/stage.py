@@ -174,7 +174,7 @@ def _piece(read: BlockRead, counts: Sequence[int], threads: int) -> tuple[int, i
     if (packed := memory.packed_along("k")) == 1:
         return max(1, PIECE // size), max(1, (GROUP if size > 1 else 8) // size, whole)
     of_k, of_rows = min(packed, max(1, CHUNK // size)), max(1, GROUP // memory.size)
-    while of_rows > 1 and prod(counts) < min(read.group, counts[1]) * threads * of_rows:
+    while of_rows > 1 and 2 * prod(counts) <= min(read.group, counts[1]) * threads * of_rows:
         of_rows //= 2
     return of_k, max(of_rows, whole)
 

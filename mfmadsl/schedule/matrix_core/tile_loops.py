@@ -51,20 +51,24 @@ def chunks_along_k(
     chunk, inside = sch.split(k, [None, width])
     turns = pieces // (width * threads)
     row, rows_apart = of_one_group(sch, rows, counts[0], turns, groups[0])
-    place, places_apart = of_one_group(sch, chunk, counts[1] // width, turns, groups[1] // width)
+    chunks = counts[1] // width
+    place, places_apart = of_one_group(sch, chunk, chunks, turns, groups[1] // width, True)
     units = [*row, *place, *rows_apart, *places_apart]
     sch.reorder(*units, inside)
     return [sch.fuse(*units), inside]
 
 
 def of_one_group(
-    sch: Schedule, loop: LoopRV, extent: int, turns: int, group: int
+    sch: Schedule, loop: LoopRV, extent: int, turns: int, group: int, neighbours: bool = False
 ) -> tuple[list[LoopRV], list[LoopRV]]:
     """(the loop over what a thread takes in so many turns, the loops over threads), such that all
-    of it is of one group of neighbours; no such loop where that can't be."""
+    of it is of one group of neighbours, or are neighbours; no such loop where that can't be."""
     group = min(group, extent)
     if not 2 <= turns <= group or group % turns or extent % group:
         return [], [loop]
+    if neighbours:
+        others, turn = sch.split(loop, [None, turns])
+        return [turn], [others]
     groups, turn, others = sch.split(loop, [None, turns, group // turns])
     return [turn], [groups, others]
 
