@@ -1,10 +1,11 @@
-"""How much faster kernels are emulated as native code than by the interpreter.
+"""How much faster kernels are emulated as native code than by the interpreter, and what the
+sanitizer costs beside it.
 
     python -m benchmarks.native
 
 Seconds of CPU time, of processes of their own: of the interpreter's fastest of three launches; of
 the first launch with nothing on disk, and with the code that former processes have left there; and
-of the fastest of eight launches in that process.
+of the fastest of eight launches in that process, without the sanitizer and with it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ LOOP = """\
 	.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
 loop:
 	s_load_dwordx2 s[4:5], s[0:1], 0x0
-	v_lshlrev_b32_e32 v1, 2, v0
+	s_lshl_b32 s2, s2, 10
+	v_lshl_add_u32 v1, v0, 2, s2
 	s_movk_i32 s6, 0x7d0
 	s_waitcnt lgkmcnt(0)
 	global_load_dword v2, v1, s[4:5]
@@ -41,9 +43,9 @@ again:
 	v_sub_f32_e32 v3, v3, v4
 	v_and_b32_e32 v5, 3, v0
 	v_cmp_eq_u32_e32 vcc, 0, v5
-	v_cndmask_b32_e64 v5, v2, 0, vcc
 	v_add_u32_e32 v0, 1, v0
 	v_med3_f32 v3, v3, -1.0, 1.0
+	v_cndmask_b32_e64 v5, v2, 0, vcc
 	v_add_f32_e32 v3, v5, v3
 	s_add_i32 s6, s6, -1
 	s_cmp_lg_u32 s6, 0
@@ -52,6 +54,7 @@ again:
 	s_endpgm
 	.amdhsa_kernel loop
 		.amdhsa_user_sgpr_kernarg_segment_ptr 1
+		.amdhsa_system_sgpr_workgroup_id_x 1
 		.amdhsa_next_free_vgpr 8
 		.amdhsa_next_free_sgpr 8
 		.amdhsa_accum_offset 8
@@ -70,6 +73,8 @@ RUN = """
 import pickle, sys, time
 from types import SimpleNamespace
 from mfmadsl.emulator import emulate
+from mfmadsl.emulator.sanitizer import sanitize
+run = {"emulate": emulate, "sanitize": sanitize}[sys.argv[3]]
 with open(sys.argv[1], "rb") as file:
     kept = pickle.load(file)
 seconds = []
@@ -77,7 +82,7 @@ for _ in range(int(sys.argv[2])):
     copies = [{**launch, "args": [each.copy() for each in launch["args"]]} for launch in kept]
     start = time.process_time()
     for launch in copies:
-        emulate(SimpleNamespace(**launch), launch["args"])
+        run(SimpleNamespace(**launch), launch["args"])
     seconds.append(time.process_time() - start)
 print(seconds[0], min(seconds))
 """
@@ -118,7 +123,7 @@ def _gemm(size: int) -> list[dict[str, Any]]:
 
 
 def _loop() -> list[dict[str, Any]]:
-    x = np.random.default_rng(1).standard_normal(256).astype(np.float32)
+    x = np.random.default_rng(1).standard_normal(64 * 256).astype(np.float32)
     launch = {"assembly": LOOP, "symbol": "loop", "grid": (64, 1, 1), "block": (256, 1, 1)}
     return [{**launch, "lds_bytes": 0, "args": [x]}]
 
@@ -132,11 +137,13 @@ CASES: dict[str, Callable[[], list[dict[str, Any]]]] = {
 }
 
 
-def measured(path: Path, cache: Path, launches: int, native: bool) -> tuple[float, float]:
+def measured(
+    path: Path, cache: Path, launches: int, native: bool, how: str = "emulate"
+) -> tuple[float, float]:
     """CPU seconds of the first launch and of the fastest, in a process of its own."""
     more = {"MFMADSL_NATIVE": str(int(native)), "MFMADSL_CACHE": str(cache)}
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(path), str(launches)],
+        [sys.executable, "-c", RUN, str(path), str(launches), how],
         check=True, capture_output=True, text=True, env={**os.environ, **more},
     )  # fmt: skip
     first, fastest = map(float, done.stdout.split())
@@ -146,8 +153,11 @@ def measured(path: Path, cache: Path, launches: int, native: bool) -> tuple[floa
 def main() -> None:
     """Print the table."""
     argparse.ArgumentParser(description=__doc__).parse_args()
-    print("| kernel | interpreted | first | first, code on disk | then | times as fast |")
-    print("| --- | --- | --- | --- | --- | --- |")
+    print(
+        "| kernel | interpreted | first | first, code on disk | then | times as fast |"
+        " sanitized | times as long |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for name, made in CASES.items():
         with tempfile.TemporaryDirectory() as folder:
             path, cache = Path(folder, "kernel"), Path(folder, "cache")
@@ -157,11 +167,13 @@ def main() -> None:
             for _ in range(WARMING):
                 measured(path, cache, 1, native=True)
             measured(path, cache, 8, native=True)
+            measured(path, cache, 8, native=True, how="sanitize")
             warm, fastest = measured(path, cache, 8, native=True)
+            _, sanitized = measured(path, cache, 8, native=True, how="sanitize")
         times = interpreted / fastest
         print(
             f"| {name} | {interpreted:.2f} | {first:.2f} | {warm:.2f} | {fastest:.3f} |"
-            f" {times:.1f} |",
+            f" {times:.1f} | {sanitized:.3f} | {sanitized / fastest:.1f} |",
             flush=True,
         )
 

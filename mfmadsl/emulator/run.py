@@ -271,6 +271,7 @@ def _executor(launch: Launch, budget: int) -> Executor:
     if native_code_is_wanted() and not executor.changes_mode:
         stretches = kept.setdefault(_STRETCHES, Stretches(program, machine))
         executor.shortcut = partial(stretches.run, check=executor.operation)
+        executor.watched_shortcut = partial(stretches.run_watched, check=executor.operation)
         executor.single = partial(stretches.run_one, check=executor.operation)
     return executor
 

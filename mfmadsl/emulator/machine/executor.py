@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -34,8 +35,7 @@ OFTEN = 64
 
 
 Shortcut = Callable[[Waves, int], int]
-"""Executes several instructions at once, where nobody watches: from where the waves stand, up to
-so many. Says how many."""
+"""Executes instructions from where the waves stand, up to so many at once, and says how many."""
 
 
 class Executor:
@@ -58,6 +58,7 @@ class Executor:
         self._compile = compile_one
         self.tick: Callable[[], None] | None = None
         self.shortcut: Shortcut | None = None
+        self.watched_shortcut: Callable[[Watch, Waves, int], int] | None = None
         self.single: Callable[[Waves], bool] | None = None
         count = len(program.instructions)
         self._compiled: list[Operation | None] = operations or [None] * count
@@ -92,7 +93,7 @@ class Executor:
         Says which it was, and gives the groups of waves that took the branch.
         """
         instructions, executed = self.program.instructions, self._executed
-        shortcut = self.shortcut if watch is None and waves.watch is None else None
+        shortcut = self._shortcut(waves, watch)
         while True:
             pc = waves.pc
             if pc >= len(instructions):
@@ -153,6 +154,14 @@ class Executor:
             _check_registers(waves, self.program, instruction, operation)
             self._compiled[pc] = operation
         return operation
+
+    def _shortcut(self, waves: Waves, watch: Watch | None) -> Shortcut | None:
+        """Who executes several instructions at once."""
+        if watch is None and waves.watch is None:
+            return self.shortcut
+        if watch is None or watch.ahead is None or self.watched_shortcut is None:
+            return None
+        return partial(self.watched_shortcut, watch)
 
     def _takes_shortcut(
         self, shortcut: Shortcut, waves: Waves, meeting: int | None, until: int | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.machine.operation import Operation
@@ -14,8 +14,11 @@ from mfmadsl.emulator.text.assembly import Instruction
 class Watch(AccessWatch):
     """Is called for every instruction of waves that run together, and for their accesses.
 
-    It does nothing itself.
+    It does nothing itself. One who can looks `ahead`, at several instructions at once: see
+    `native`.
     """
+
+    ahead: Any = None
 
     def before(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
         """Waves are about to execute an instruction that computes or accesses memory."""

@@ -117,20 +117,39 @@ def store_words(
             code.store(word, builder.add(address, I64(4 * place)))
 
 
+def repeated(code: NativeCode, value: ir.Value, count: int) -> ir.Value:
+    """A vector of the same value."""
+    one = ir.VectorType(value.type, 1)
+    first = code.builder.insert_element(ir.Constant(one, ir.Undefined), value, I32(0))
+    places = ir.Constant(ir.VectorType(I32, count), [0] * count)
+    return code.builder.shuffle_vector(first, ir.Constant(one, ir.Undefined), places)
+
+
 class Segments:
     """Looks whether addresses lie in a segment of global memory: mostly in that of the last one."""
 
-    def __init__(self, code: NativeCode, size: int, is_store: bool) -> None:
+    def __init__(self, code: NativeCode, size: ir.Value, is_store: bool) -> None:
         self._code, self._size, self._is_store = code, size, is_store
         builder = code.builder
         self._low, self._high = builder.alloca(I64), builder.alloca(I64)
         builder.store(I64(_NEVER), self._low)
         builder.store(I64(0), self._high)
 
+    def are_elsewhere(self, addresses: ir.Value) -> ir.Value:
+        """Which of a vector are not in the segment of the last one."""
+        code, builder, count = self._code, self._code.builder, addresses.type.count
+        ends = builder.add(addresses, repeated(code, self._size, count))
+        low, high = (repeated(code, builder.load(each), count) for each in (self._low, self._high))
+        below, above = (
+            builder.icmp_signed("<", addresses, low),
+            builder.icmp_signed(">", ends, high),
+        )
+        return builder.or_(below, above)
+
     def check(self, address: ir.Value) -> None:
         """Refuse an access that is not inside of a segment, or is to one that is protected."""
         code, builder = self._code, self._code.builder
-        end = builder.add(address, I64(self._size))
+        end = builder.add(address, self._size)
         below = builder.icmp_signed("<", address, builder.load(self._low))
         above = builder.icmp_signed(">", end, builder.load(self._high))
         with builder.if_then(builder.or_(below, above), likely=False):

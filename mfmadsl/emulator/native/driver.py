@@ -61,6 +61,7 @@ def write_driver(module: ir.Module, name: str) -> None:
         step = builder.gep(steps, [builder.mul(index, _I64(STEP_WORDS))])
         run = builder.load(builder.gep(step, [_I64(RUN_WORD)]))
         behind = builder.add(index, run)
+        behind = builder.select(builder.icmp_unsigned("<", behind, count), behind, count)
         with builder.if_else(builder.icmp_unsigned("==", run, _I64(0))) as (alone, together):
             with alone:
                 builder.store(_I64(0), first)

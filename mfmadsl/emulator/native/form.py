@@ -13,7 +13,12 @@ from mfmadsl.emulator.instructions.target import Target
 from mfmadsl.emulator.machine.bits import constant, width_of
 from mfmadsl.emulator.text.operand import Literal, Register
 
-_MEMORY = frozenset({"lds", "global", "buffer", "scalar-load"})
+_MEMORY = frozenset(
+    {
+        "lds", "global", "buffer", "scalar-load", "lds-places", "global-places", "buffer-places",
+        "lds-load-check", "lds-store-check", "memory-load-check", "memory-store-check",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -20,11 +21,12 @@ from mfmadsl.emulator.native.access import (
     put_words,
     refuse_if_watched,
     refuse_unaligned,
+    repeated,
     rows_of,
     store_words,
     word_of,
 )
-from mfmadsl.emulator.native.code import I32, I64, NativeCode
+from mfmadsl.emulator.native.code import I32, I64, WIDTH, Chunk, NativeCode
 from mfmadsl.emulator.native.form import CodeForm, NativeStep
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import AssemblySymbol, Literal, Register, as_register
@@ -67,39 +69,57 @@ def moves_address(data: Register, width: Width, address: Register) -> bool:
     )  # fmt: skip
 
 
-class _Place:
-    """Where lanes go by a 64-bit address, or by an offset from a scalar pair."""
+class PlaceInMemory:
+    """Where lanes go by a 64-bit address, or by an offset from a scalar pair. The values from
+    `first` on are the registers of lanes, a constant, and the pair."""
 
-    def __init__(self, code: NativeCode, has_base: bool) -> None:
-        self._code, self._has_base = code, has_base
-        self._rows = rows_of(code, "v", code.value(1), 1 if has_base else 2)
+    def __init__(self, code: NativeCode, has_base: bool, first: int) -> None:
+        self._code, self._has_base, self._first = code, has_base, first
+        self._rows = rows_of(code, "v", code.value(first), 1 if has_base else 2)
 
-    def address(self, lane: Lane) -> ir.Value:
+    def base(self, wave: ir.Value) -> ir.Value:
+        """What all lanes of a wave add."""
+        code, constant = self._code, self._code.value(self._first + 1)
+        if not self._has_base:
+            return constant
+        return code.builder.add(code.scalar_pair(code.value(self._first + 2), wave), constant)
+
+    def of_chunk(self, chunk: Chunk) -> ir.Value:
+        """The addresses of lanes, 64 bits each."""
+        code, builder = self._code, self._code.builder
+        wide = ir.VectorType(I64, WIDTH)
+        words = [builder.zext(chunk.loaded(row).value, wide) for row in self._rows]
+        base = repeated(code, self.base(chunk.wave), WIDTH)
+        if self._has_base:
+            return builder.add(base, words[0])
+        high = builder.shl(words[1], ir.Constant(wide, [32] * WIDTH))
+        return builder.add(builder.or_(words[0], high), base)
+
+    def address(self, lane: Lane, base: ir.Value) -> ir.Value:
         """The address of a lane."""
         code, builder = self._code, self._code.builder
         words = [builder.zext(word_of(code, row, lane), I64) for row in self._rows]
         if self._has_base:
-            base = code.scalar_pair(code.value(3), lane.wave)
-            return builder.add(builder.add(base, code.value(2)), words[0])
+            return builder.add(base, words[0])
         whole = builder.or_(words[0], builder.shl(words[1], I64(32)))
-        return builder.add(whole, code.value(2))
+        return builder.add(whole, base)
 
     def lanes(self, code: NativeCode) -> Iterator[tuple[Lane, ir.Value]]:
         """All lanes, with their addresses on this machine."""
         with active_lanes(code) as lane:
-            yield lane, host_address(code, self.address(lane))
+            yield lane, host_address(code, self.address(lane, self.base(lane.wave)))
 
 
 def write_global(code: NativeCode, form: CodeForm) -> None:
     """The code of a load or store by addresses."""
     is_load, width, bank, has_base, moves = form.options
-    place = _Place(code, has_base)
+    place = PlaceInMemory(code, has_base, 1)
     rows = rows_of(code, bank, code.value(0), width.registers)
-    segments = Segments(code, width.size, not is_load)
+    segments = Segments(code, I64(width.size), not is_load)
     if not is_load:
         refuse_if_watched(code)
     with active_lanes(code) as lane:
-        address = place.address(lane)
+        address = place.address(lane, place.base(lane.wave))
         segments.check(address)
         if not is_load:
             refuse_unaligned(code, address, width)
@@ -110,7 +130,7 @@ def write_global(code: NativeCode, form: CodeForm) -> None:
         return
     if is_load:
         with active_lanes(code) as lane:
-            at = host_address(code, place.address(lane))
+            at = host_address(code, place.address(lane, place.base(lane.wave)))
             put_words(code, rows, lane, load_words(code, at, width), width)
     else:
         store_words(code, rows, width, place.lanes)
@@ -144,17 +164,34 @@ def describe_buffer(instruction: Instruction, machine: Machine) -> NativeStep | 
     return NativeStep(CodeForm("buffer", "", options=options), values)
 
 
-class _Buffer:
-    """Where lanes go through a descriptor, and whether that is inside of it."""
+@dataclass(frozen=True)
+class LaneInBuffer:
+    """A lane's address, whether all of it is inside of the buffer, and whether nothing is; and the
+    offset that this is told by, what of it is the same in all lanes, and where the buffer ends."""
 
-    def __init__(self, code: NativeCode, form: CodeForm) -> None:
-        _, self._width, _, self._parts, self._is_constant, _ = form.options
-        self._code = code
-        self._rows = rows_of(code, "v", code.value(1), sum(self._parts))
+    address: ir.Value
+    inside: ir.Value
+    outside: ir.Value
+    offset: ir.Value
+    scalar: ir.Value
+    bound: ir.Value
+
+
+class PlaceInBuffer:
+    """Where lanes go through a descriptor, and whether that is inside of it. The values from
+    `first` on are the registers of lanes, the descriptor, a constant, and an offset."""
+
+    def __init__(
+        self, code: NativeCode, parts: tuple[bool, bool], is_constant: bool, size: ir.Value,
+        first: int,
+    ) -> None:  # fmt: skip
+        self._code, self._parts, self._is_constant = code, parts, is_constant
+        self._size, self._first = size, first
+        self._rows = rows_of(code, "v", code.value(first), sum(parts))
 
     def _word(self, number: int, wave: ir.Value) -> ir.Value:
         code = self._code
-        return code.scalar(code.builder.add(code.value(2), I64(number)), wave)
+        return code.scalar(code.builder.add(code.value(self._first + 1), I64(number)), wave)
 
     def refuse_strange(self) -> None:
         """Leave swizzled buffers, and scratch memory, to the interpreter."""
@@ -164,14 +201,13 @@ class _Buffer:
             scratch = I32(SCRATCH_DESCRIPTOR[3])
             code.refuse_if(builder.icmp_unsigned("==", self._word(3, wave), scratch))
 
-    def find(self, lane: Lane) -> tuple[ir.Value, ir.Value, ir.Value]:
-        """A lane's address, whether all of it is inside of the buffer, and whether nothing is."""
-        code, builder = self._code, self._code.builder
+    def find(self, lane: Lane) -> LaneInBuffer:
+        """Where a lane goes."""
+        code, builder, first = self._code, self._code.builder, self._first
         low, high, size = (self._word(number, lane.wave) for number in range(3))
-        offset = code.value(3)
-        scalar = code.value(4) if self._is_constant else (
-            builder.zext(code.scalar(code.value(4), lane.wave), I64))  # fmt: skip
-        offset = builder.add(offset, scalar)
+        scalar = code.value(first + 3) if self._is_constant else (
+            builder.zext(code.scalar(code.value(first + 3), lane.wave), I64))  # fmt: skip
+        offset = builder.add(code.value(first + 2), scalar)
         stride = builder.zext(builder.and_(builder.lshr(high, I32(16)), I32(0x3FFF)), I64)
         words = [builder.zext(word_of(code, row, lane), I64) for row in self._rows]
         bound = builder.zext(size, I64)
@@ -186,58 +222,55 @@ class _Buffer:
             builder.zext(low, I64),
             builder.shl(builder.zext(builder.and_(high, I32(0xFFFF)), I64), I64(32)),
         )
-        end = builder.add(offset, I64(self._width.size))
-        inside = builder.icmp_signed("<=", end, bound)
-        return builder.add(base, offset), inside, builder.icmp_signed(">=", offset, bound)
+        inside = builder.icmp_signed("<=", builder.add(offset, self._size), bound)
+        outside = builder.icmp_signed(">=", offset, bound)
+        return LaneInBuffer(builder.add(base, offset), inside, outside, offset, scalar, bound)
 
     def lanes(self, code: NativeCode) -> Iterator[tuple[Lane, ir.Value]]:
         """The lanes that are inside, with their addresses on this machine."""
         with active_lanes(code) as lane:
-            address, inside, _ = self.find(lane)
-            with code.builder.if_then(inside):
-                yield lane, host_address(code, address)
+            found = self.find(lane)
+            with code.builder.if_then(found.inside):
+                yield lane, host_address(code, found.address)
 
 
 def write_buffer(code: NativeCode, form: CodeForm) -> None:
     """The code of a load or store through a descriptor."""
-    is_load, width, bank, _, _, moves = form.options
+    is_load, width, bank, parts, is_constant, moves = form.options
     builder = code.builder
-    buffer = _Buffer(code, form)
+    buffer = PlaceInBuffer(code, parts, is_constant, I64(width.size), 1)
     rows = rows_of(code, bank, code.value(0), width.registers)
-    segments = Segments(code, width.size, not is_load)
+    segments = Segments(code, I64(width.size), not is_load)
     if not is_load:
         refuse_if_watched(code)
     buffer.refuse_strange()
     with active_lanes(code) as lane:
-        address, inside, outside = buffer.find(lane)
-        code.refuse_if(builder.not_(builder.or_(inside, outside)))
+        found = buffer.find(lane)
+        code.refuse_if(builder.not_(builder.or_(found.inside, found.outside)))
         if is_load and not moves:  # what was loaded before a fault, is loaded again
-            _load_or_clear(code, rows, lane, width, address, inside, segments)
+            _load_or_clear(code, rows, lane, width, found, segments)
         else:
-            with builder.if_then(inside):
-                segments.check(address)
+            with builder.if_then(found.inside):
+                segments.check(found.address)
                 if not is_load:
-                    refuse_unaligned(code, address, width)
+                    refuse_unaligned(code, found.address, width)
     if not is_load:
         store_words(code, rows, width, buffer.lanes)
-        return
-    if not moves:
-        return
-    with active_lanes(code) as lane:
-        address, inside, _ = buffer.find(lane)
-        _load_or_clear(code, rows, lane, width, address, inside, None)
+    elif moves:
+        with active_lanes(code) as lane:
+            _load_or_clear(code, rows, lane, width, buffer.find(lane), None)
 
 
 def _load_or_clear(
-    code: NativeCode, rows: list[ir.Value], lane: Lane, width: Width, address: ir.Value,
-    inside: ir.Value, segments: Segments | None,
+    code: NativeCode, rows: list[ir.Value], lane: Lane, width: Width, found: LaneInBuffer,
+    segments: Segments | None,
 ) -> None:  # fmt: skip
     """Load what is inside of a buffer; other lanes get zeros."""
-    with code.builder.if_else(inside) as (yes, no):
+    with code.builder.if_else(found.inside) as (yes, no):
         with yes:
             if segments is not None:
-                segments.check(address)
-            words = load_words(code, host_address(code, address), width)
+                segments.check(found.address)
+            words = load_words(code, host_address(code, found.address), width)
             put_words(code, rows, lane, words, width)
         with no:
             put_words(code, rows, lane, [I32(0)] * width.registers, width)

@@ -28,23 +28,29 @@ def describe_scalar_load(instruction: Instruction, machine: Machine) -> NativeSt
     values = [target.index, base.index, constant - (1 << 64) * (constant >> 63)]
     if isinstance(offset, Register):
         values.append(offset.index)
-    form = CodeForm("scalar-load", "", options=(target.count, isinstance(offset, Register)))
+    form = CodeForm("scalar-load", "", options=(target.count, isinstance(offset, Register), False))
     return NativeStep(form, tuple(values), target.index + target.count > EXEC)
 
 
 def write_scalar_load(code: NativeCode, form: CodeForm) -> None:
-    """The code of a scalar load: all addresses are checked before a register changes."""
-    count, has_offset = form.options
+    """The code of a scalar load: all addresses are checked before a register changes. Who looks at
+    accesses is told by the interpreter where parts of an address do not count."""
+    count, has_offset, is_checked = form.options
     builder = code.builder
-    segments = Segments(code, 4 * count, is_store=False)
+    segments = Segments(code, I64(4 * count), is_store=False)
     for loads in (False, True):
         with code.waves() as wave:
-            base = builder.and_(code.scalar_pair(code.value(1), wave), I64(_WORD))
+            base = code.scalar_pair(code.value(1), wave)
             displacement = code.value(2)
             if has_offset:
                 more = builder.zext(code.scalar(code.value(3), wave), I64)
                 displacement = builder.add(displacement, more)
-            address = builder.add(base, builder.and_(displacement, I64(_WORD)))
+            if is_checked and not loads:
+                for part in (base, displacement):
+                    cut = builder.and_(part, I64(~_WORD))
+                    code.refuse_if(builder.icmp_unsigned("!=", cut, I64(0)))
+            whole = (builder.and_(part, I64(_WORD)) for part in (base, displacement))
+            address = builder.add(*whole)
             if not loads:
                 segments.check(address)
                 continue

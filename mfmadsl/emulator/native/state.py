@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mfmadsl.emulator.machine.wave import Waves
@@ -43,6 +45,7 @@ class State:
         for name, value in values.items():
             self.fields[_PLACE[name]] = value
         self.address = self.fields.ctypes.data
+        self.version = -1  # of what those look at who look at accesses
         self.is_usable = all(array.flags.c_contiguous for array in self._arrays)
 
     def is_of(self, waves: Waves) -> bool:
@@ -54,6 +57,17 @@ class State:
             and waves.scalar is scalar
             and waves.workgroup is workgroup
         )
+
+    def look(self, places: Mapping[Field, int], version: int) -> None:
+        """What those look at who look at accesses."""
+        self.version = version
+        for name, value in places.items():
+            self.fields[_PLACE[name]] = value
+
+    def number_from(self, issued: Mapping[str, int]) -> None:
+        """A stretch begins behind so many instructions of its line, by counters."""
+        self.fields[_PLACE["lds_ahead"]] = -issued.get("lgkmcnt", 0)
+        self.fields[_PLACE["memory_ahead"]] = -issued.get("vmcnt", 0)
 
     def begin(self, waves: Waves) -> None:
         """Before native code runs."""

@@ -9,12 +9,10 @@ import numpy as np
 
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.wave import LANES, Waves
+from mfmadsl.emulator.native.fields import PAGE_BITS, REACH_BITS
 from mfmadsl.emulator.sanitizer.knowledge import Ids
 from mfmadsl.emulator.sanitizer.reserved import reserved
 from mfmadsl.emulator.text.assembly import Instruction
-
-REACH_BITS = 2
-"""Of a mark, the ones below the ticket, that say how far the access reaches by itself."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +53,36 @@ class Accesses:
     are_any = False
 
     def __init__(self, pieces: int, kind: type[np.signedinteger[Any]]) -> None:
-        self.who, self.mark = reserved(pieces, kind), reserved(pieces, np.int32)
+        # Native code takes pairs. Pages say where there are any.
+        self._pairs = reserved(2 * pieces, kind).reshape(-1, 2)
+        self._pages = np.zeros((pieces >> PAGE_BITS) + 2, np.uint8)
+
+    @property
+    def who(self) -> Any:
+        """By whom."""
+        return self._pairs[:, 0]
+
+    @property
+    def mark(self) -> Any:
+        """The marks."""
+        return self._pairs[:, 1]
+
+    @property
+    def address(self) -> int:
+        """Where the pairs lie."""
+        return int(self._pairs.ctypes.data)
+
+    @property
+    def pages_address(self) -> int:
+        """Where the pages lie."""
+        return int(self._pages.ctypes.data)
 
     def note(self, pieces: Ids, who: Ids, marks: Ids) -> None:
         """These are the last ones."""
         self.are_any = True
         self.who[pieces], self.mark[pieces] = who, marks
+        self._pages[pieces >> PAGE_BITS] = 1
 
     def cut(self, times: int) -> None:
         """Make smaller pieces of each."""
-        self.who, self.mark = self.who.repeat(times), self.mark.repeat(times)
+        self._pairs, self._pages = self._pairs.repeat(times, axis=0), self._pages.repeat(times)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.error import EmulationError, Fault
 from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.coherence import DEVICE, PLAIN, WORKGROUP, Coherence
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wait import wait_counts
@@ -16,9 +17,9 @@ from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.sanitizer.accesses import Lanes
+from mfmadsl.emulator.sanitizer.ahead import Ahead
 from mfmadsl.emulator.sanitizer.brought import Brought
-from mfmadsl.emulator.sanitizer.coherence import DEVICE, PLAIN, WORKGROUP, Coherence
-from mfmadsl.emulator.sanitizer.compared import compared
+from mfmadsl.emulator.sanitizer.facts import Facts
 from mfmadsl.emulator.sanitizer.footprint import (
     READ,
     SHARED_READ,
@@ -28,11 +29,10 @@ from mfmadsl.emulator.sanitizer.footprint import (
 )
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
 from mfmadsl.emulator.sanitizer.in_flight import InFlight, Selected
-from mfmadsl.emulator.sanitizer.lanes_off import LanesOff, Skipped
-from mfmadsl.emulator.sanitizer.polls import polls
+from mfmadsl.emulator.sanitizer.lanes_off import LanesOff
 from mfmadsl.emulator.sanitizer.race import LdsAccessKind, Races
 from mfmadsl.emulator.sanitizer.undefined import Undefined
-from mfmadsl.emulator.sanitizer.wait_states import Sequences, WaveSequences
+from mfmadsl.emulator.sanitizer.wait_states import WaveSequences
 from mfmadsl.emulator.text.assembly import Instruction, Program
 from mfmadsl.emulator.text.operand import Register
 from mfmadsl.model import assumed
@@ -52,27 +52,31 @@ class Checks(Watch):
         waves: Waves,
         program: Program,
         undefined: Undefined,
-        sequences: Sequences,
+        facts: Facts,
         piece: int,
         in_memory: GlobalRaces,
         collect: Callable[[Waves, Fault], bool],
-        jumps: Mapping[int, Skipped],
         beside: MemoryWatch | None = None,
     ) -> None:
         self._program, self._undefined, self._collect = program, undefined, collect
         self._current = program.instructions[0]
         self._total = waves.count
         self._loaded: list[tuple[Register, Array, Mask | None]] = []
-        self._in_flight = InFlight(waves.count)
-        self._executed = WaveSequences(waves.count, sequences)
-        self._lanes_off = LanesOff(program, waves.count, jumps)
+        self._in_flight = InFlight(waves.count, facts.flights)
+        self._executed = WaveSequences(waves.count, facts.sequences)
+        self._lanes_off = LanesOff(program, waves.count, facts.jumps)
         self._races = Races(waves, self._in_flight, piece)
         self._in_memory, self._coherence = in_memory, Coherence.of(assumed(program.arch))
         per_group = waves.position.waves_per_group
         groups = waves.position.groups[waves.workgroup]
         self._ids = groups * per_group + np.arange(waves.count) % per_group  # in the launch
         self._returns, self._beside = False, beside
-        self._polls, self._compared = polls(program), compared(program)
+        self._polls, self._compared = facts.polls, facts.compared
+        self.ahead = Ahead(
+            self._executed, self._in_flight, undefined, self._races, in_memory, self._lanes_off,
+            self._ids, self._polls | self._compared,
+            memory_alone=beside is not None or waves.memory.host is not None,
+        )  # fmt: skip
 
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """Whether `collect` keeps the fault, so that the emulation goes on."""

@@ -15,12 +15,14 @@ import numpy as np
 
 from mfmadsl.emulator.error import EarlierAccess
 from mfmadsl.emulator.machine.bits import Array, Mask
+from mfmadsl.emulator.machine.coherence import DEVICE, PLAIN, WORKGROUP, Coherence
 from mfmadsl.emulator.machine.memory import Addresses
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
-from mfmadsl.emulator.sanitizer.accesses import REACH_BITS, Accesses, Lanes
+from mfmadsl.emulator.native.fields import REACH_BITS, Field
+from mfmadsl.emulator.native.stretch import Access
+from mfmadsl.emulator.sanitizer.accesses import Accesses, Lanes
 from mfmadsl.emulator.sanitizer.brought import Brought
-from mfmadsl.emulator.sanitizer.coherence import DEVICE, WORKGROUP, Coherence
 from mfmadsl.emulator.sanitizer.knowledge import Ids, Knowledge
 from mfmadsl.emulator.sanitizer.messages import Messages
 from mfmadsl.emulator.text.assembly import Instruction
@@ -32,11 +34,17 @@ _MOST_WAVES = 1 << 12  # whose knowledge of one another is kept
 
 
 class _Recent(NamedTuple):
-    """Waves that accessed memory, with their tickets."""
+    """Waves that accessed memory, with what they had issued by then, but for so many `more`."""
 
     instruction: Instruction
     ids: Ids
-    tickets: Ids
+    issued: Ids
+    more: int = 0
+
+    @property
+    def tickets(self) -> Ids:
+        """Their tickets."""
+        return self.issued + self.more
 
 
 class GlobalRaces:
@@ -53,6 +61,7 @@ class GlobalRaces:
         self._bytes = waves.memory.end
         pieces = -(-self._bytes // piece)
         kind = np.int32 if count * LANES < 1 << 31 else np.int64
+        self.is_narrow, self.version = kind is np.int32, 0
         # An atomic leaves what was written before it as unordered as it was.
         self._written, self._updated = Accesses(pieces, kind), Accesses(pieces, kind)
         self._read, self._read_before = Accesses(pieces, kind), Accesses(pieces, kind)
@@ -62,6 +71,40 @@ class GlobalRaces:
         if count > _MOST_WAVES:
             self._give_up()
         self._recent: deque[_Recent] = deque(maxlen=_REMEMBERED)
+
+    def looks_at(self, access: Access) -> bool:
+        """Whether native code can: messages it neither sends nor reads."""
+        plain = access.reach == PLAIN and not access.stores
+        return self.is_narrow and (self._messages is None or plain)
+
+    @property
+    def looks_at_all(self) -> tuple[bool, bool]:
+        """What that depends on."""
+        return self.is_narrow, self._messages is None
+
+    def places(self) -> dict[Field, int]:
+        """What native code looks at."""
+        return {
+            "memory_shift": self.piece.bit_length() - 1,
+            "written": self._written.address,
+            "updated": self._updated.address,
+            "read": self._read.address,
+            "read_before": self._read_before.address,
+            "written_pages": self._written.pages_address,
+            "updated_pages": self._updated.pages_address,
+            "read_pages": self._read.pages_address,
+            "read_before_pages": self._read_before.pages_address,
+            "known": self.knowledge.passed.ctypes.data,
+            "between_groups": int(self._between_groups),
+        }
+
+    def ran(self, instruction: Instruction, ids: Ids, issued: Ids, number: int) -> None:
+        """Native code has looked at an access, which is the one of that number behind `issued`."""
+        self._recent.append(_Recent(instruction, ids, issued, number))
+
+    def wrote(self) -> None:
+        """Native code has looked at stores."""
+        self._written.are_any = True
 
     def load(self, lanes: Lanes, offsets: Addresses, size: int) -> None:
         """Lanes load: what others have written must come before."""
@@ -123,6 +166,7 @@ class GlobalRaces:
     def _cut(self, piece: int) -> None:
         """Keep smaller pieces from here on, each with what its whole went through."""
         times, self.piece = self.piece // piece, piece
+        self.version += 1
         for each in (self._written, self._updated, self._read, self._read_before):
             each.cut(times)
         if self._messages is not None:
@@ -132,6 +176,7 @@ class GlobalRaces:
         """Look no longer at workgroups that look at what others do: that would take too much."""
         if self._messages is not None:
             self._messages, self._between_groups = None, False
+            self.version += 1
 
     def _remember(self, lanes: Lanes) -> None:
         if self._messages is not None and self._messages.too_many:

@@ -79,6 +79,10 @@ class Knowledge:
     def barrier(self, ids: Ids, issued: Ids, done: Ids) -> None:
         """Waves pass a barrier; a workgroup knows then what one of its waves did."""
         self.passed[ids] = issued
+        if self._written_back or self._rows:
+            self._pass_on(ids, done)
+
+    def _pass_on(self, ids: Ids, done: Ids) -> None:
         for wave, waited in zip(ids.tolist(), done.tolist(), strict=True):
             if wave in self._written_back:
                 self._shown[wave] = min(waited, self._written_back[wave][0])

@@ -100,6 +100,10 @@ class LanesOff:
         self._stored[waves.index[lost]] = -1
         self._any = self._any or bool(lost.any())
 
+    def follows(self, waves: Waves) -> bool:
+        """Whether any of the waves has jumped so."""
+        return self._any and bool((self._jumped[waves.index] >= 0).any())
+
     def executes(self, waves: Waves, instruction: Instruction, operation: Operation) -> None:
         """Waves are about to execute another instruction."""
         if not self._any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mfmadsl.emulator.machine.bits import Mask
+from mfmadsl.emulator.machine.coherence import PLAIN
 from mfmadsl.emulator.sanitizer.accesses import Lanes
-from mfmadsl.emulator.sanitizer.coherence import PLAIN
 from mfmadsl.emulator.sanitizer.knowledge import Ids, Knowledge
 from mfmadsl.emulator.sanitizer.reserved import reserved
 

@@ -17,9 +17,10 @@ import numpy.typing as npt
 from mfmadsl.emulator.error import EarlierAccess
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.memory import Addresses
-from mfmadsl.emulator.machine.wait import Counter
+from mfmadsl.emulator.machine.wait import LARGEST, Counter
 from mfmadsl.emulator.machine.wave import LANES, Waves
 from mfmadsl.emulator.machine.width import Width
+from mfmadsl.emulator.native.fields import Field
 from mfmadsl.emulator.sanitizer.brought import Brought
 from mfmadsl.emulator.sanitizer.in_flight import InFlight
 from mfmadsl.emulator.text.assembly import Instruction
@@ -27,6 +28,9 @@ from mfmadsl.emulator.text.operand import Register
 
 Tickets = npt.NDArray[np.int64]
 
+_APART = 16 * 17  # words, of as many lines of a cache
+_EVERYWHERE = -1  # a mask of chunks
+_LEAST_CHUNK = 4  # of 16 bytes: no access lies in more than two
 _REMEMBERED = 4096  # instructions on the LDS, of which a fault can name one
 
 
@@ -42,12 +46,27 @@ class LdsAccessKind:
 
 
 class _Recent(NamedTuple):
-    """Waves that accessed the LDS, with their tickets."""
+    """Waves that accessed the LDS, with what they had issued by then, but for so many `more`."""
 
     instruction: Instruction
     counter: Counter
     waves: Tickets
-    tickets: Tickets
+    issued: Tickets
+    more: int
+
+    @property
+    def tickets(self) -> Tickets:
+        """Their tickets."""
+        return self.issued + self.more
+
+
+def _tables(waves: int, pieces: int) -> tuple[npt.NDArray[np.int32], ...]:
+    """Of each piece two numbers, and one for each of some waves.
+
+    Rows do not begin at places that a processor's caches hold in the same set.
+    """
+    rows = np.zeros((2 + waves, pieces + _APART), np.int32)[:, :pieces]
+    return rows[0], rows[1], rows[2:]
 
 
 class Races:
@@ -62,17 +81,41 @@ class Races:
         self._per_group = waves.position.waves_per_group
         pieces = waves.lds.size_in_bytes // piece
         # A write through vmcnt has a negative ticket, and 0 is none.
-        self._written = np.zeros(pieces, np.int64)
-        self._writer = np.zeros(pieces, np.int32)
-        self._atomic = np.zeros(pieces, np.bool_)
-        self._read = np.zeros((self._per_group, pieces), np.int64)
+        self._atomic, self._are_atomic = np.zeros(pieces, np.bool_), False
+        self._written, self._writer, self._read = _tables(self._per_group, pieces)
+        self.version = 0
+        # For native code: where waves may be writing or reading, as masks of 64 chunks.
+        self._chunk = max(_LEAST_CHUNK, (waves.lds.stride - 1).bit_length() - 6)
+        self._writing, self._reading = (np.zeros(waves.count, np.int64) for _ in range(2))
         self._recent: deque[_Recent] = deque(maxlen=_REMEMBERED)
         # The LDS does what a wave asks in order: who sees a write, sees what came before.
         self._seen = np.zeros((waves.count, self._per_group), np.int64)
         self._told: set[tuple[int, str]] = set()
-        self._passed: dict[Counter, Tickets] = {}
-        self._issued: dict[Counter, Tickets] = {}
+        self._passed, self._issued = (
+            {counter: np.zeros(waves.count, np.int64) for counter in LARGEST} for _ in range(2)
+        )
         self.barrier(np.arange(waves.count))
+
+    def places(self) -> dict[Field, int]:
+        """What native code looks at."""
+        return {
+            "per_group": self._per_group,
+            "lds_passed": self._passed["lgkmcnt"].ctypes.data,
+            "memory_passed": self._passed["vmcnt"].ctypes.data,
+            "lds_shift": self._piece.bit_length() - 1,
+            "lds_row": self._read.strides[0],
+            "lds_written": self._written.ctypes.data,
+            "lds_writer": self._writer.ctypes.data,
+            "lds_read": self._read.ctypes.data,
+            "lds_chunk": self._chunk,
+            "lds_written_chunks": self._writing.ctypes.data,
+            "lds_read_chunks": self._reading.ctypes.data,
+            "lds_atomic": self._atomic.ctypes.data if self._are_atomic else 0,
+        }
+
+    def ran(self, waves: Waves, instruction: Instruction, issued: Tickets, number: int) -> None:
+        """Native code has looked at an access, which is the one of that number behind `issued`."""
+        self._recent.append(_Recent(instruction, "lgkmcnt", waves.index, issued, number))
 
     def writer(self, offset: int) -> str:
         """Who has written last at an offset, or that nobody has."""
@@ -92,7 +135,11 @@ class Races:
                 (self._passed, self._in_flight.done[counter]),
                 (self._issued, self._in_flight.issued[counter]),
             ):
-                kept.setdefault(counter, np.zeros_like(now))[passing] = now[passing]
+                kept[counter][passing] = now[passing]
+        over = np.ones(len(passing), np.bool_)
+        for counter, passed in self._passed.items():
+            over &= passed[passing] == self._issued[counter][passing]
+        self._writing[passing[over]] = self._reading[passing[over]] = 0
 
     def access(
         self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None, access: LdsAccessKind,
@@ -100,8 +147,9 @@ class Races:
     ) -> None:  # fmt: skip
         """Lanes access LDS: tell a fault where that meets another wave's access. `brought` are the
         registers that they store."""
-        issued = self._in_flight.issued[access.through][waves.index] + 1
-        self._recent.append(_Recent(instruction, access.through, waves.index, issued))
+        self._writing[waves.index] = self._reading[waves.index] = _EVERYWHERE
+        issued = self._in_flight.issued[access.through][waves.index]
+        self._recent.append(_Recent(instruction, access.through, waves.index, issued, 1))
         lane_waves = np.broadcast_to(waves.index[:, None], (waves.count, LANES))
         me = np.ascontiguousarray(lane_waves if mask is None else lane_waves[mask]).reshape(-1)
         if (offsets % self._piece).any():
@@ -132,8 +180,12 @@ class Races:
     def _cut(self, piece: int) -> None:
         """Keep smaller pieces from here on, each with what its whole went through."""
         times, self._piece = self._piece // piece, piece
-        self._written, self._writer = self._written.repeat(times), self._writer.repeat(times)
-        self._atomic, self._read = self._atomic.repeat(times), self._read.repeat(times, axis=1)
+        old = self._written, self._writer, self._read
+        self._written, self._writer, self._read = _tables(self._per_group, times * len(old[0]))
+        for new, each in zip((self._written, self._writer, self._read), old, strict=True):
+            new[...] = each.repeat(times, axis=-1)
+        self._atomic = self._atomic.repeat(times)
+        self.version += 1
 
     def _update(self, pieces: Addresses, me: Tickets, ticket: Tickets) -> None:
         """Waves change what is there one after the other, and so see what those before did."""
@@ -142,6 +194,9 @@ class Races:
             self._see(pieces[own], me[own])
             self._written[pieces[own]], self._writer[pieces[own]] = ticket[own], wave
         self._atomic[pieces] = True
+        if not self._are_atomic:
+            self._are_atomic = True
+            self.version += 1
 
     def _see(self, pieces: Addresses, me: Tickets) -> None:
         """Waves look at what others have written, and so know what those had seen."""

@@ -12,6 +12,7 @@ from mfmadsl.argument import check_flag
 from mfmadsl.emulator.error import Fault
 from mfmadsl.emulator.instructions.lds import accessed_bytes
 from mfmadsl.emulator.instructions.vmem import stored_bytes
+from mfmadsl.emulator.machine.coherence import Coherence
 from mfmadsl.emulator.machine.launch import Launch
 from mfmadsl.emulator.machine.memory import ByteStore
 from mfmadsl.emulator.machine.wave import Waves
@@ -34,13 +35,10 @@ from mfmadsl.emulator.run import (
     run_launch,
 )
 from mfmadsl.emulator.sanitizer.checks import Checks
-from mfmadsl.emulator.sanitizer.coherence import Coherence
+from mfmadsl.emulator.sanitizer.facts import Facts
 from mfmadsl.emulator.sanitizer.footprint import MemoryWatch
 from mfmadsl.emulator.sanitizer.global_race import GlobalRaces
-from mfmadsl.emulator.sanitizer.lanes_off import skipped
-from mfmadsl.emulator.sanitizer.polls import polls
 from mfmadsl.emulator.sanitizer.undefined import Undefined, unwritten
-from mfmadsl.emulator.sanitizer.wait_states import Sequences
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.model import Intrinsic, assumed
 
@@ -134,8 +132,7 @@ class Sanitizer:
         self.found: list[Fault] = []
         self.seen: dict[tuple[str, int | None], int] = {}
         self._program, self._keep_going, self._unwritten = program, keep_going, unwritten
-        self._chip, self._sequences = assumed(program.arch), Sequences(program)
-        self._jumps = skipped(program)
+        self._chip, self._facts = assumed(program.arch), Facts.of(program)
         self._memory, self._beside, self._follows = memory, beside, memory is not None
         sizes = map(accessed_bytes, program.instructions)
         self._piece = min([4, *(size for size in sizes if size)])
@@ -150,8 +147,8 @@ class Sanitizer:
         undefined = Undefined(waves, vectors, scalars, self._memory, self._follows)
         in_memory = self._races_in_memory(waves)
         return Checks(
-            waves, self._program, undefined, self._sequences, self._piece, in_memory,
-            self._collects, self._jumps, self._beside,
+            waves, self._program, undefined, self._facts, self._piece, in_memory, self._collects,
+            self._beside,
         )  # fmt: skip
 
     def ends(self, fault: Fault) -> bool:
@@ -167,7 +164,7 @@ class Sanitizer:
             coherence, instructions = Coherence.of(self._chip), self._program.instructions
             sizes = map(stored_bytes, instructions)
             piece = min([4, *(size for size in sizes if size)])
-            looks = coherence.looks(instructions) or bool(polls(self._program))
+            looks = coherence.looks(instructions) or bool(self._facts.polls)
             self._in_memory = GlobalRaces(waves, piece, coherence, looks)
         return self._in_memory
 

@@ -30,7 +30,7 @@ from mfmadsl.emulator.text.operand import (
 )
 
 Shadow = npt.NDArray[np.uint32]
-_SCC = ("scc", 0)
+SCC = ("scc", 0)
 _ONCE_A_WAVE = ("s", "scc")
 _EXEC = (("s", EXEC), ("s", EXEC + 1))
 _HARDWARE_SETS = {102, 103, 104, 105, EXEC, EXEC + 1, *range(MODE, SCALAR_REGISTERS)}
@@ -81,7 +81,8 @@ class Undefined:
         for index in range(scalars, SCALAR_REGISTERS):
             if index not in _HARDWARE_SETS:
                 self._shadows["s", index] = once
-        self._shadows[_SCC] = once
+        self._shadows[SCC] = once
+        self.version = 0  # of which registers have shadows
         self._result: Shadow | None = None
         self._moved: set[tuple[str, int]] = set()  # registers whose undefined bits were loaded
         self._follows, self._from = follows, ""
@@ -97,6 +98,28 @@ class Undefined:
             return shadow[chosen]
         count = self._count if isinstance(chosen, slice) else len(chosen)
         return np.zeros(count if bank in _ONCE_A_WAVE else (count, LANES), np.uint32)
+
+    def shadow(self, key: tuple[str, int]) -> Shadow | None:
+        """That of a register of all waves; None if it has none."""
+        return self._shadows.get(key)
+
+    def was_moved(self, key: tuple[str, int]) -> bool:
+        """Whether undefined bits of a register are some that were loaded."""
+        return key in self._moved
+
+    def define(self, chosen: Selected, key: tuple[str, int], mask: Mask | None) -> None:
+        """A register is defined now in some lanes; in all of them without a mask."""
+        if mask is None and isinstance(chosen, slice):
+            self.version += self._shadows.pop(key, None) is not None
+            self._moved.discard(key)
+        else:
+            self._put(chosen, key, np.zeros(1, np.uint32), mask)
+        self._places.pop(key, None)
+
+    def shadow_address(self, store: ByteStore) -> int:
+        """Where the shadow of memory lies, or 0."""
+        shadow = self._memory.get(id(store))
+        return 0 if shadow is None else shadow.address
 
     # Registers.
 
@@ -123,11 +146,11 @@ class Undefined:
         if operation.takes_scc:
             # A carry of undefined bits makes a sum undefined; one that is none is a fault.
             self._check_scc(waves, chosen, np.uint32(ALL_BITS if operation.carries else 0))
-            moved = moved or (operation.carries and _SCC in self._shadows)
+            moved = moved or (operation.carries and SCC in self._shadows)
         if moved and operation.flow is not None:
             files = {"vector": "v", "accumulation": "a", "scalar": "s"}
             shadows: Any = {name: _ShadowFile(self, bank, chosen) for name, bank in files.items()}
-            shadows["scc"] = self.of(*_SCC, chosen) != 0
+            shadows["scc"] = self.of(*SCC, chosen) != 0
             shadow_waves = _ShadowWaves(**{**waves.__dict__, **shadows})
             self._result = np.asarray(operation.flow(waves, shadow_waves))
 
@@ -149,7 +172,7 @@ class Undefined:
                     self._tell(waves, "reads vcc", bad)
 
     def _check_scc(self, waves: Waves, chosen: Selected, least: np.uint32) -> None:
-        undefined = self.of(*_SCC, chosen)
+        undefined = self.of(*SCC, chosen)
         bad = (undefined != 0) & (undefined >= least)
         if bad.any():
             self._tell(waves, "reads SCC", bad)
@@ -192,13 +215,17 @@ class Undefined:
                 values = waves.scalar[result.index : result.index + result.count]
                 bits = np.stack(words[: result.count])
                 undefined |= bits.any(axis=0) if operation.carries else _may_be_zero(values, bits)
-            self._set(waves, chosen, _SCC, undefined, whole=False)
+            self._set(waves, chosen, SCC, undefined, whole=False)
 
     def _set(
         self, waves: Waves, chosen: Selected, key: tuple[str, int], word: Array, whole: bool
     ) -> None:
         once = key[0] in _ONCE_A_WAVE
         mask = None if once or whole else waves.exec_mask()
+        self._put(chosen, key, word, mask)
+
+    def _put(self, chosen: Selected, key: tuple[str, int], word: Array, mask: Mask | None) -> None:
+        once = key[0] in _ONCE_A_WAVE
         old = self._shadows.get(key)
         if old is None:
             if not word.any():
@@ -213,6 +240,7 @@ class Undefined:
         else:
             self._shadows.pop(key, None)
             self._moved.discard(key)
+        self.version += (old is None) != (key not in self._shadows)
 
     # Memory: a second one of the same size, whose bytes hold the undefined bits.
 

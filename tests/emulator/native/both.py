@@ -20,7 +20,7 @@ from mfmadsl.emulator.native.library import library
 from mfmadsl.emulator.native.name import name_of
 from mfmadsl.emulator.native.state import State
 from mfmadsl.emulator.native.steps import describe
-from mfmadsl.emulator.native.stretch import stretch_of
+from mfmadsl.emulator.native.stretch import Part, stretch_of
 from mfmadsl.emulator.text.assembly import Instruction, parse_instruction
 from mfmadsl.emulator.text.operand import EXEC, MODE
 
@@ -150,11 +150,13 @@ def interpret(waves: Waves, instructions: Sequence[Instruction], machine: Machin
 def run_natively(waves: Waves, steps: Sequence[NativeStep]) -> int:
     """Execute steps, and say how many did not have to be left to the interpreter."""
     addresses = library().addresses({name_of(step.form): step.form for step in steps})
-    stretch = stretch_of(list(steps), addresses)
+    nothing = parse_instruction("s_nop 0")
+    parts = [Part(nothing, None, (step,)) for step in steps]
+    stretch = stretch_of(parts, addresses, library().driver())
     state = State(waves)
     assert state.is_usable
     state.begin(waves)
-    done: int = library().driver()(state.address, stretch.address, stretch.count)
+    done = stretch.driver(state.address, stretch.address, stretch.count)
     state.end(waves, stretch.changes_scc, stretch.changes_exec)
     return done
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mfmadsl.emulator import EmulationError, emulate
-from mfmadsl.emulator.native import native_code_is_wanted, stretch
+from mfmadsl.emulator.native import lines, native_code_is_wanted, stretches
 from mfmadsl.emulator.native.heat import Heat
 from mfmadsl.emulator.sanitizer import sanitize
 from mfmadsl.error import ArgumentError
@@ -67,7 +67,7 @@ def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
 
 def always_hot(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compile whatever is met."""
-    monkeypatch.setattr(stretch, "is_considered", lambda visits, waves: True)
+    monkeypatch.setattr(lines, "is_considered", lambda visits, waves: True)
     monkeypatch.setattr(Heat, "is_worth", lambda *_: True)
 
 
@@ -90,13 +90,13 @@ def test_a_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_steps_are_native(monkeypatch: pytest.MonkeyPatch) -> None:
     always_hot(monkeypatch)
     executed: list[int] = []
-    real = stretch.Stretches.run
+    real = stretches.Stretches.run
 
     def counted(*arguments: Any, **more: Any) -> int:
         executed.append(real(*arguments, **more))
         return executed[-1]
 
-    monkeypatch.setattr(stretch.Stretches, "run", counted)
+    monkeypatch.setattr(stretches.Stretches, "run", counted)
     run(LOOP)
     assert sum(executed) > 32 * 6
 

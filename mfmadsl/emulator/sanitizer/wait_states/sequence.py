@@ -14,6 +14,7 @@ import numpy.typing as npt
 from mfmadsl.emulator.error import EarlierAccess
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.native.stretch import Stretch
 from mfmadsl.emulator.sanitizer.in_flight import Selected
 from mfmadsl.emulator.sanitizer.wait_states.hazard import Judged, Missing, judged, missing
 from mfmadsl.emulator.sanitizer.wait_states.issued import issue_of, spelled
@@ -55,6 +56,8 @@ class Sequences:
         self._numbers: dict[tuple[int, ...], int] = {(): 0}
         self._steps: dict[tuple[int, int], Judged] = {}
         self._followers: dict[tuple[int, int, int], tuple[int, Lack | None]] = {}
+        self._paths: dict[tuple[int, Stretch], tuple[int, ...]] = {}
+        self._operations: dict[int, Operation | None] = {}  # kept, so that their ids stay theirs
 
     def follow(
         self, number: int, pc: int, instruction: Instruction, operation: Operation | None
@@ -66,6 +69,7 @@ class Sequences:
         key = number, pc, id(operation)
         found = self._followers.get(key)
         if found is None:
+            self._operations[key[2]] = operation
             step = self._steps.get(key[1:])
             if step is None:
                 step = self._steps[key[1:]] = judged(
@@ -74,6 +78,20 @@ class Sequences:
             older = self._known[number]
             found = self._number(_recent(step, older)), self._lack(step, older)
             self._followers[key] = found
+        return found
+
+    def along(self, number: int, stretch: Stretch) -> tuple[int, ...]:
+        """The sequences behind each instruction of a stretch, up to one that lacks something."""
+        key = number, stretch
+        found = self._paths.get(key)
+        if found is None:
+            numbers = []
+            for pc, part in enumerate(stretch.parts, stretch.first):
+                number, lack = self.follow(number, pc, part.instruction, part.operation)
+                if lack is not None:
+                    break
+                numbers.append(number)
+            found = self._paths[key] = tuple(numbers)
         return found
 
     def _number(self, sequence: Sequence) -> int:
@@ -128,6 +146,7 @@ class WaveSequences:
     def __init__(self, waves: int, sequences: Sequences) -> None:
         self._sequences = sequences
         self._of = np.zeros(waves, np.int64)
+        self._paths: dict[int, tuple[int, ...]] = {}
 
     def executes(
         self, waves: Waves, chosen: Selected, instruction: Instruction, operation: Operation | None
@@ -145,6 +164,26 @@ class WaveSequences:
             number, lack = self._sequences.follow(int(each), waves.pc - 1, instruction, operation)
             after[before == each] = number
             self._tell(waves, lack, int(np.argmax(before == each)))
+        self._of[chosen] = after
+
+    def ready(self, chosen: Selected, stretch: Stretch, count: int) -> int:
+        """How many instructions of a stretch lack nothing."""
+        before = self._of[chosen]
+        first = int(before[0])
+        numbers = [first] if (before == first).all() else np.unique(before).tolist()
+        self._paths = {each: self._sequences.along(each, stretch) for each in numbers}
+        return min(count, *map(len, self._paths.values()))
+
+    def ran(self, chosen: Selected, count: int) -> None:
+        """So many of these have been executed."""
+        if len(self._paths) == 1:
+            (path,) = self._paths.values()
+            self._of[chosen] = path[count - 1]
+            return
+        before = self._of[chosen]
+        after = np.zeros_like(before)
+        for number, path in self._paths.items():
+            after[before == number] = path[count - 1]
         self._of[chosen] = after
 
     @staticmethod
