@@ -1,8 +1,8 @@
 """Which lines workgroups share that a whole chip has at once: a look at their first steps.
 
-All workgroups of the first round are started, and stopped when they have gone twice through the
-loop that the kernel spends its time in: neighbours share in each step what they share in all, and
-who is at an edge reads less in each.
+All workgroups of a round are started, and stopped when they have gone twice through the loop that
+the kernel spends its time in: neighbours share in each step what they share in all, and who is at
+an edge reads less in each. Where all are alike the first round tells what the others do.
 Matrix instructions, of which no address comes, are left out.
 """
 
@@ -43,7 +43,7 @@ _Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FirstSteps:
-    """What the first steps of the first round tell.
+    """What the first steps of some rounds tell.
 
     `arguments` has the first line of each argument, in their order, and how its own are shared: a
     row that all workgroups go through ahead of their loop says nothing of what the loop reads.
@@ -64,14 +64,14 @@ class FirstSteps:
 def first_steps(
     launch: Launch,
     load: Load,
-    groups: npt.NDArray[np.int64],
+    rounds: Sequence[_Numbers],
     profiled: Sequence[int],
     dies: int,
     line_bytes: int,
     loop_end: int | None,
     budget: int,
 ) -> FirstSteps:
-    """Look at the first `groups` of a launch, of which those of `profiled` are known in full.
+    """Look at some `rounds` of a launch, of which the workgroups `profiled` are known in full.
 
     Workgroups go to the dies in turn. `loop_end` is the place of the branch that ends the main
     loop; without it the workgroups run to their ends.
@@ -79,34 +79,43 @@ def first_steps(
     loaded = load()
     machine = machine_of(launch.program, launch.trusted)
     starts = [loaded.memory.offset_of(segment) for segment in loaded.memory.segments]
-    lines = _Lines(line_bytes, loop_end, np.array(starts), groups)
-    for chosen in portions(launch, groups):
-        executor = Executor(launch.program, budget, partial(_compile_addresses, machine=machine))
-        waves, _ = start_waves(launch, loaded, chosen)
-        waves.watch = lines
-        lines.start(waves.count)
-        try:
-            with np.errstate(all="ignore"):
-                run_together(executor, waves, lines)
-        except _EnoughIterations:
-            pass
-        except EmulationError as error:
-            if error.fault.kind != "deadlock":  # what waits for workgroups of later rounds
-                raise
-        lines.end()
-    asked = np.concatenate([np.zeros(0, np.int64), *lines.asked])
-    line = _line(asked)
+    seen: list[_Lines] = []
+    for groups in rounds:
+        lines = _Lines(line_bytes, loop_end, np.array(starts), groups)
+        for chosen in portions(launch, groups):
+            executor = Executor(launch.program, budget, partial(_compile_addresses, machine=machine))
+            waves, _ = start_waves(launch, loaded, chosen)
+            waves.watch = lines
+            lines.start(waves.count)
+            try:
+                with np.errstate(all="ignore"):
+                    run_together(executor, waves, lines)
+            except _EnoughIterations:
+                pass
+            except EmulationError as error:
+                if error.fault.kind != "deadlock":  # what waits for workgroups of later rounds
+                    raise
+            lines.end()
+        seen.append(lines)
+    of_rounds = [np.concatenate([np.zeros(0, np.int64), *lines.asked]) for lines in seen]
     firsts = sorted(start // line_bytes for start in starts)
-    argument = np.searchsorted(firsts, line, side="right") - 1
+    argument = [np.searchsorted(firsts, _line(asked), side="right") - 1 for asked in of_rounds]
     arguments = tuple(
-        (first, _sharing(asked[argument == number], dies)) for number, first in enumerate(firsts)
+        (first, _sharing([asked[own == number] for asked, own in zip(of_rounds, argument, strict=True)], dies))
+        for number, first in enumerate(firsts)
     )
-    used = np.unique(line) * line_bytes
+    asked = np.concatenate(of_rounds)
+    used = np.unique(_line(asked)) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
+    all_groups = np.concatenate(rounds)
     own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
-    average = len(asked) / len(groups) / (own / len(profiled)) if own else 1.0
-    inside = _inside(lines.read_bytes, lines.loads_of)
-    return FirstSteps(_sharing(asked, dies), arguments, read, average, inside)
+    known = int(np.count_nonzero(np.isin(all_groups, profiled)))
+    average = len(asked) / len(all_groups) / (own / known) if own else 1.0
+    inside = _inside(
+        np.concatenate([lines.read_bytes for lines in seen], axis=1),
+        np.concatenate([lines.loads_of for lines in seen]),
+    )
+    return FirstSteps(_sharing(of_rounds, dies), arguments, read, average, inside)
 
 
 def _line(asked: _Numbers) -> _Numbers:
@@ -114,13 +123,17 @@ def _line(asked: _Numbers) -> _Numbers:
     return asked & (1 << _LINE_BITS) - 1
 
 
-def _sharing(asked: _Numbers, dies: int) -> Sharing:
-    """How many of the lines are distinct, of those that all workgroups ask for; all of none."""
-    if not len(asked):
+def _sharing(of_rounds: Sequence[_Numbers], dies: int) -> Sharing:
+    """How many of the lines are distinct in each round, of those that its workgroups ask for; all
+    of none."""
+    if not (count := sum(map(len, of_rounds))):
         return Sharing(1.0, 1.0)
-    line = _line(asked)
-    of_dies = np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line)
-    return Sharing(len(of_dies) / len(asked), len(np.unique(line)) / len(asked))
+    of_dies = of_chip = 0
+    for asked in of_rounds:
+        line = _line(asked)
+        of_dies += len(np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line))
+        of_chip += len(np.unique(line))
+    return Sharing(of_dies / count, of_chip / count)
 
 
 def _inside(read_bytes: _Numbers, loads: _Numbers) -> float:

@@ -18,6 +18,7 @@ from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
 from mfmadsl.passes.tir.annotation import BLOCKS_AT_A_TIME
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder
+from mfmadsl.schedule.matrix_core.group_order import blocks_at_a_time, row_by_row
 from mfmadsl.schedule.matrix_core.instruction import counting_up, of_one_instruction
 from mfmadsl.schedule.matrix_core.selection import loads_of
 from mfmadsl.schedule.matrix_core.stage import Staged, reads_turned
@@ -37,7 +38,7 @@ from mfmadsl.schedule.product.column_groups import group_columns
 from mfmadsl.schedule.product.dataflow import check_bound
 from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.grouped_tiles import tiled_groups, with_tables
-from mfmadsl.schedule.product.memory import Memory
+from mfmadsl.schedule.product.memory import Memory, number
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -84,7 +85,8 @@ class _Builder(Builder):
     def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
         """Each die gets tiles of all groups: some have more rows than others."""
         super()._annotate(k_step, tiles)
-        self.sch.annotate(k_step, BLOCKS_AT_A_TIME, 1)
+        count = blocks_at_a_time(self.tiling, number(self.product.extents[2]) or 1, self.chip)
+        self.sch.annotate(k_step, BLOCKS_AT_A_TIME, count)
 
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         sch = self.sch
@@ -168,7 +170,7 @@ def grouped_tilings(
 
     offered = (each for shape in (even, others) for _, each in estimated(shape, instructions, chip))
     found = {
-        replace(tiling, persistent=False): None
+        row_by_row(replace(tiling, persistent=False), n, chip): None
         for tiling in offered
         if tiling.split_k == 1 and tiling.k_waves == 1
         if prologue is None or prod(tiling.block) <= _MOST_SUMS

@@ -25,6 +25,7 @@ from mfmadsl.schedule.matrix_core.block_scaled_tiling import (
     estimator,
     offered_tilings,
 )
+from mfmadsl.schedule.matrix_core.group_order import blocks_at_a_time, row_by_row
 from mfmadsl.schedule.matrix_core.grouped import shapes_of_groups
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.stage import Staged
@@ -71,7 +72,8 @@ class _Builder(BlockScaledBuilder):
     def _annotate(self, step: LoopRV, copies: Sequence[Staged]) -> None:
         """Each die gets tiles of all groups: some have more rows than others."""
         super()._annotate(step, copies)
-        self.sch.annotate(step, BLOCKS_AT_A_TIME, 1)
+        count = blocks_at_a_time(self.tiling, self.product.extents[2], self.chip)
+        self.sch.annotate(step, BLOCKS_AT_A_TIME, count)
 
     def _finish(self, store: SBlockRV, parts: SBlockRV | None) -> None:
         sch = self.sch
@@ -108,7 +110,7 @@ def scaled_groups_tilings(
         return sum(estimate(tiling).seconds for estimate in estimates)
 
     offered = {
-        tiling: None
+        row_by_row(tiling, product.extents[2], chip): None
         for shape in (even, others)
         for tiling in offered_tilings(shape, intrinsic, chip)
         if tiling.split_k == 1
