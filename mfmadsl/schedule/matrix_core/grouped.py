@@ -38,7 +38,7 @@ from mfmadsl.schedule.product.column_groups import group_columns
 from mfmadsl.schedule.product.dataflow import check_bound
 from mfmadsl.schedule.product.grouped import GroupedProduct
 from mfmadsl.schedule.product.grouped_tiles import tiled_groups, with_tables
-from mfmadsl.schedule.product.memory import Memory, number
+from mfmadsl.schedule.product.memory import Memory
 from mfmadsl.schedule.product.nest import function_of
 from mfmadsl.schedule.product.plain import BlockRead, PlainProduct
 from mfmadsl.tvm_refusal import tvm_refusal
@@ -57,7 +57,8 @@ def grouped_schedule(
     """
     taken = grouped_tiling(product, intrinsic, tiling, chip)
     instruction = counting_up(unscaled(find(taken.instruction)))
-    _, _, n, k = product.extents
+    groups, m, n, k = product.extents
+    blocks = blocks_at_a_time(taken, -(-m // groups), n, chip)
     with tvm_refusal("workload", ScheduleError):
         tiled = tiled_groups(product, (*taken.block, taken.k_step))
         sch = s_tir.Schedule(tvm.IRModule({"main": tiled.function}))
@@ -66,7 +67,7 @@ def grouped_schedule(
             (tiled.tiles, taken.block[0], n, k), Memory("j", n, n, 4), ("A", "B", "C"),
             in_whole_tiles=True,
         )  # fmt: skip
-        _Builder(sch, plain, instruction, taken, chip, tiled.store).build()
+        _Builder(sch, plain, instruction, taken, chip, tiled.store, blocks).build()
         function = with_tables(function_of(sch), tiled.tables)
     check_bound(function)
     return s_tir.Schedule(tvm.IRModule({"main": function}))
@@ -74,9 +75,11 @@ def grouped_schedule(
 
 @dataclass(frozen=True)
 class _Builder(Builder):
-    """The primitives of a product of tiles, of which the block `rows` stores the rows."""
+    """The primitives of a product of tiles, of which the block `rows` stores the rows; a die gets
+    so many `blocks` of tiles in turn."""
 
     rows: str
+    blocks: int
 
     def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
         """Each layer is a tile of rows, and most neighbours are of one group."""
@@ -85,8 +88,7 @@ class _Builder(Builder):
     def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
         """Each die gets tiles of all groups: some have more rows than others."""
         super()._annotate(k_step, tiles)
-        count = blocks_at_a_time(self.tiling, number(self.product.extents[2]) or 1, self.chip)
-        self.sch.annotate(k_step, BLOCKS_AT_A_TIME, count)
+        self.sch.annotate(k_step, BLOCKS_AT_A_TIME, self.blocks)
 
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         sch = self.sch
