@@ -8,7 +8,7 @@ Matrix instructions, of which no address comes, are left out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -77,45 +77,50 @@ def first_steps(
     loop; without it the workgroups run to their ends.
     """
     loaded = load()
-    machine = machine_of(launch.program, launch.trusted)
-    starts = [loaded.memory.offset_of(segment) for segment in loaded.memory.segments]
-    seen: list[_Lines] = []
+    starts = np.array([loaded.memory.offset_of(segment) for segment in loaded.memory.segments])
+    seen = []
     for groups in rounds:
-        lines = _Lines(line_bytes, loop_end, np.array(starts), groups)
-        for chosen in portions(launch, groups):
-            executor = Executor(launch.program, budget, partial(_compile_addresses, machine=machine))
-            waves, _ = start_waves(launch, loaded, chosen)
-            waves.watch = lines
-            lines.start(waves.count)
-            try:
-                with np.errstate(all="ignore"):
-                    run_together(executor, waves, lines)
-            except _EnoughIterations:
-                pass
-            except EmulationError as error:
-                if error.fault.kind != "deadlock":  # what waits for workgroups of later rounds
-                    raise
-            lines.end()
-        seen.append(lines)
+        seen.append(lines := _Lines(line_bytes, loop_end, starts, groups))
+        _go_through(launch, loaded, groups, lines, budget)
     of_rounds = [np.concatenate([np.zeros(0, np.int64), *lines.asked]) for lines in seen]
-    firsts = sorted(start // line_bytes for start in starts)
-    argument = [np.searchsorted(firsts, _line(asked), side="right") - 1 for asked in of_rounds]
-    arguments = tuple(
-        (first, _sharing([asked[own == number] for asked, own in zip(of_rounds, argument, strict=True)], dies))
-        for number, first in enumerate(firsts)
-    )
     asked = np.concatenate(of_rounds)
+    firsts = sorted((starts // line_bytes).tolist())
     used = np.unique(_line(asked)) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
-    all_groups = np.concatenate(rounds)
+    groups = np.concatenate(rounds)
     own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
-    known = int(np.count_nonzero(np.isin(all_groups, profiled)))
-    average = len(asked) / len(all_groups) / (own / known) if own else 1.0
-    inside = _inside(
-        np.concatenate([lines.read_bytes for lines in seen], axis=1),
-        np.concatenate([lines.loads_of for lines in seen]),
+    known = int(np.count_nonzero(np.isin(groups, profiled)))
+    return FirstSteps(
+        _sharing(of_rounds, dies),
+        tuple(zip(firsts, _of_arguments(of_rounds, firsts, dies), strict=True)),
+        read,
+        len(asked) / len(groups) / (own / known) if own else 1.0,
+        _inside(
+            np.concatenate([lines.read_bytes for lines in seen], axis=1),
+            np.concatenate([lines.loads_of for lines in seen]),
+        ),
     )
-    return FirstSteps(_sharing(of_rounds, dies), arguments, read, average, inside)
+
+
+def _go_through(
+    launch: Launch, loaded: Loaded, groups: _Numbers, lines: _Lines, budget: int
+) -> None:
+    """Have the workgroups of a round ask for the `lines` of their first steps."""
+    machine = machine_of(launch.program, launch.trusted)
+    for chosen in portions(launch, groups):
+        executor = Executor(launch.program, budget, partial(_compile_addresses, machine=machine))
+        waves, _ = start_waves(launch, loaded, chosen)
+        waves.watch = lines
+        lines.start(waves.count)
+        try:
+            with np.errstate(all="ignore"):
+                run_together(executor, waves, lines)
+        except _EnoughIterations:
+            pass
+        except EmulationError as error:
+            if error.fault.kind != "deadlock":  # what waits for workgroups of later rounds
+                raise
+        lines.end()
 
 
 def _line(asked: _Numbers) -> _Numbers:
@@ -134,6 +139,16 @@ def _sharing(of_rounds: Sequence[_Numbers], dies: int) -> Sharing:
         of_dies += len(np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line))
         of_chip += len(np.unique(line))
     return Sharing(of_dies / count, of_chip / count)
+
+
+def _of_arguments(
+    of_rounds: Sequence[_Numbers], firsts: Sequence[int], dies: int
+) -> Iterator[Sharing]:
+    """What is shared of each argument, by the first line of each."""
+    of_which = [np.searchsorted(firsts, _line(asked), side="right") - 1 for asked in of_rounds]
+    for number in range(len(firsts)):
+        pairs = zip(of_rounds, of_which, strict=True)
+        yield _sharing([asked[which == number] for asked, which in pairs], dies)
 
 
 def _inside(read_bytes: _Numbers, loads: _Numbers) -> float:

@@ -130,7 +130,9 @@ def tables_of(found: Groups, rows: int, tiles: int, taken: set[str]) -> Tables:
     function = te.create_prim_func([ends, place, group, first, last])
     instead = dict(zip(function.params, (found.ends, *local), strict=True))
     own = (_of_buffers(nest, instead) for nest in nests(function))
-    return Tables(*local, (_places(found.ends, local[0], (groups, m, rows)), *own))
+    of_place, of_group, of_first, of_last = local
+    places = _places(found.ends, of_place, (groups, m, rows))
+    return Tables(of_place, of_group, of_first, of_last, (places, *own))
 
 
 def _places(ends: Buffer, to: Buffer, numbers: tuple[int, int, int]) -> Nest:
@@ -139,7 +141,7 @@ def _places(ends: Buffer, to: Buffer, numbers: tuple[int, int, int]) -> Nest:
     array = tirx.address_of(tirx.BufferLoad(ends, [i32(0)]))
     value = device.device("int64", "group.of.tile", array, *map(i32, numbers), axis.var)
     loop = element_wise(to.name, [axis], to, [axis.var], value)
-    assert isinstance(loop, For)
+    assert isinstance(loop, For) and isinstance(loop.body, SBlockRealize)
     return Nest((loop,), loop.body, loop)
 
 

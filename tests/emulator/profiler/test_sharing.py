@@ -75,7 +75,7 @@ def test_a_load_across_the_end_of_a_line_asks_for_both() -> None:
     table, memory = np.array([(1, 1), (LINE, LINE)], np.int32), np.zeros(2 * LINE, np.uint8)
     launch = launch_of(READS_TWO_LINES, (2,), (64,), None)
     load = partial(load_arguments, launch, [table, memory], True)
-    found = first_steps(launch, load, np.arange(2), [0], 1, LINE, None, BUDGET)
+    found = first_steps(launch, load, [np.arange(2)], [0], 1, LINE, None, BUDGET)
     assert found.sharing.die == found.sharing.chip == 2 / 3
 
 
@@ -93,7 +93,7 @@ def with_lanes_of_the_last(reads: str) -> FirstSteps:
     )
     launch = launch_of(other, (4,), (64,), None)
     load = partial(load_arguments, launch, [table, memory], True)
-    return first_steps(launch, load, np.arange(4), [0], 1, LINE, None, BUDGET)
+    return first_steps(launch, load, [np.arange(4)], [0], 1, LINE, None, BUDGET)
 
 
 def test_who_reads_less_of_an_argument_than_others_reaches_over_its_edge() -> None:
