@@ -20,7 +20,7 @@ from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.executor import Executor
-from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
+from mfmadsl.emulator.machine.launch import Launch, Load, LoadedProgram, start_waves
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
@@ -103,7 +103,7 @@ def first_steps(
 
 
 def _go_through(
-    launch: Launch, loaded: Loaded, groups: _Numbers, lines: _Lines, budget: int
+    launch: Launch, loaded: LoadedProgram, groups: _Numbers, lines: _Lines, budget: int
 ) -> None:
     """Have the workgroups of a round ask for the `lines` of their first steps."""
     machine = machine_of(launch.program, launch.trusted)

@@ -141,7 +141,8 @@ def _places(ends: Buffer, to: Buffer, numbers: tuple[int, int, int]) -> Nest:
     array = tirx.address_of(tirx.BufferLoad(ends, [i32(0)]))
     value = device.device("int64", "group.of.tile", array, *map(i32, numbers), axis.var)
     loop = element_wise(to.name, [axis], to, [axis.var], value)
-    assert isinstance(loop, For) and isinstance(loop.body, SBlockRealize)
+    assert isinstance(loop, For)
+    assert isinstance(loop.body, SBlockRealize)
     return Nest((loop,), loop.body, loop)
 
 
