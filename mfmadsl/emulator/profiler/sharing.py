@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,12 +41,21 @@ _LINE_BITS = 40  # of a number that is a line's, with that of a workgroup or a d
 _Numbers = npt.NDArray[np.int64]
 
 
+class Argument(NamedTuple):
+    """The first line of an argument, how its lines are shared, and how many of them a workgroup
+    reads on the average, of what those read that are known in full."""
+
+    first: int
+    sharing: Sharing
+    average: float
+
+
 @dataclass(frozen=True)
 class FirstSteps:
     """What the first steps of some rounds tell.
 
-    `arguments` has the first line of each argument, in their order, and how its own are shared: a
-    row that all workgroups go through ahead of their loop says nothing of what the loop reads.
+    `arguments` has what is read of each argument, in their order: a row that all workgroups go
+    through ahead of their loop says nothing of what the loop reads.
     `footprint` are the bytes of those arguments that are read. `average` is what a workgroup reads
     on the average, of what the first ones do: those at an edge read less. `inside` is how much of
     its tile lies within the matrices on the average: what it reads of an argument, of the most that
@@ -55,7 +64,7 @@ class FirstSteps:
     """
 
     sharing: Sharing
-    arguments: tuple[tuple[int, Sharing], ...]
+    arguments: tuple[Argument, ...]
     footprint: int
     average: float
     inside: float
@@ -83,18 +92,19 @@ def first_steps(
         seen.append(lines := _Lines(line_bytes, loop_end, starts, groups))
         _go_through(launch, loaded, groups, lines, budget)
     of_rounds = [np.concatenate([np.zeros(0, np.int64), *lines.asked]) for lines in seen]
-    asked = np.concatenate(of_rounds)
+    asked, groups = np.concatenate(of_rounds), np.concatenate(rounds)
     firsts = sorted((starts // line_bytes).tolist())
     used = np.unique(_line(asked)) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
-    groups = np.concatenate(rounds)
-    own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
-    known = int(np.count_nonzero(np.isin(groups, profiled)))
+    times = int(np.count_nonzero(np.isin(groups, profiled))) / len(groups)
+    arguments = []
+    for first, each in zip(firsts, _of_arguments(of_rounds, firsts), strict=True):
+        arguments.append(Argument(first, _sharing(each, dies), _average(each, profiled, times)))
     return FirstSteps(
         _sharing(of_rounds, dies),
-        tuple(zip(firsts, _of_arguments(of_rounds, firsts, dies), strict=True)),
+        tuple(arguments),
         read,
-        len(asked) / len(groups) / (own / known) if own else 1.0,
+        _average(of_rounds, profiled, times),
         _inside(
             np.concatenate([lines.read_bytes for lines in seen], axis=1),
             np.concatenate([lines.loads_of for lines in seen]),
@@ -142,13 +152,21 @@ def _sharing(of_rounds: Sequence[_Numbers], dies: int) -> Sharing:
 
 
 def _of_arguments(
-    of_rounds: Sequence[_Numbers], firsts: Sequence[int], dies: int
-) -> Iterator[Sharing]:
-    """What is shared of each argument, by the first line of each."""
+    of_rounds: Sequence[_Numbers], firsts: Sequence[int]
+) -> Iterator[Sequence[_Numbers]]:
+    """The lines of each argument that are asked for in each round, by the first line of each."""
     of_which = [np.searchsorted(firsts, _line(asked), side="right") - 1 for asked in of_rounds]
     for number in range(len(firsts)):
         pairs = zip(of_rounds, of_which, strict=True)
-        yield _sharing([asked[which == number] for asked, which in pairs], dies)
+        yield [asked[which == number] for asked, which in pairs]
+
+
+def _average(of_rounds: Sequence[_Numbers], profiled: Sequence[int], times: float) -> float:
+    """The lines that a workgroup asks for, of those that a profiled one does; of all workgroups the
+    latter are so many `times`."""
+    asked = np.concatenate(of_rounds)
+    own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
+    return len(asked) * times / own if own else 1.0
 
 
 def _inside(read_bytes: _Numbers, loads: _Numbers) -> float:

@@ -157,12 +157,15 @@ def _of_requests(
 ) -> Sharing:  # fmt: skip
     """What is shared of the distinct lines of workgroups, argument by argument, as shares of the
     lines that they ask of the L2: the vector L1 cache answers for some, and for others it asks
-    twice."""
+    twice. Those that are known in full may read more of one argument than others do."""
     if not requested:
         return seen.sharing
-    firsts = [first for first, _ in seen.arguments]
+    firsts = [each.first for each in seen.arguments]
     argument = np.searchsorted(firsts, distinct, side="right") - 1
     counts = np.bincount(argument, minlength=len(firsts))
-    each = [(int(count), of) for count, (_, of) in zip(counts, seen.arguments, strict=True)]
-    die, chip = sum(n * of.die for n, of in each), sum(n * of.chip for n, of in each)
+    die = chip = 0.0
+    for count, each in zip(counts.tolist(), seen.arguments, strict=True):
+        die += count * each.average * each.sharing.die
+        chip += count * each.average * each.sharing.chip
+    requested *= seen.average
     return Sharing(min(1.0, die / requested), min(1.0, chip / requested))
