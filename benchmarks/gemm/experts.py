@@ -5,10 +5,10 @@
 The shapes are the projections of a Mixtral 8x7B, a Qwen3-235B-A22B, and a DeepSeek-V3 on eight
 GPUs, in f16, fp8, and fp8 with scales of blocks as DeepSeek has them, beside a dense product of the
 same kind. Rows are dealt out evenly, or one expert has half of them. "HBM" is the share of the
-memory's reachable rate of the even one. No kernel is faster than "bound": the weights of all experts
-are more bytes than a dense product reads. A row of zeros is as slow as another, so all are. It takes
-15 minutes. Behind it come weights of few bits, in two minutes: microseconds of even rows, and how
-often the time in which memory brings all bytes at 81 % of its peak.
+memory's reachable rate of the even one. No kernel takes less than "bound": the weights of all
+experts are more bytes than a dense product reads. A row of zeros is as slow as another, so all are.
+It takes 20 minutes. Behind it come weights of few bits, in two minutes: microseconds of even rows,
+and how often the time in which memory brings all bytes at 81 % of its peak.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def main(arch: tuple[str, ...]) -> None:
         for kind in KINDS:
             for shape in SHAPES:
                 print(row(chip, kind, shape), flush=True)
-    names = " | ".join(name if dtype == "float16" else f"{name}, bf16" for name, dtype in FORMATS)
-    print(f"\n| modelled | rows | f16 | {names} |")
+    kinds = " | ".join(name if dtype == "float16" else f"{name}, bf16" for name, dtype in FORMATS)
+    print(f"\n| modelled | rows | f16 | {kinds} |")
     print("| --- " * (3 + len(FORMATS)) + "|")
     for chip in arch:
         for rows in (16, 128, 2048):
