@@ -55,6 +55,19 @@ def test_a_line_counts_once_for_each_die_and_once_for_the_chip() -> None:
     assert found.sharing.chip == (1 + 32) / 64
 
 
+def test_rounds_are_looked_at_one_by_one() -> None:
+    """Two workgroups share both lines, and two others one of them: what the rounds have in common
+    is asked for in each."""
+    table = np.array([(0, 1), (0, 1), (0, 2), (0, 3)], np.int32) * LINE
+    memory = np.zeros(4 * LINE, np.uint8)
+    launch = launch_of(READS_TWO_LINES, (4,), (64,), None)
+    load = partial(load_arguments, launch, [table, memory], True)
+    rounds = [np.array([0, 1]), np.array([2, 3])]
+    found = first_steps(launch, load, rounds, [0], 1, LINE, None, BUDGET)
+    assert found.sharing.chip == (2 + 3) / 8
+    assert found.average == 1
+
+
 def test_workgroups_that_share_nothing() -> None:
     found = of_tiles(lambda number: (number, number), 300, 300, 300)
     assert (found.sharing.die, found.sharing.chip) == (1, 1)
