@@ -41,7 +41,7 @@ _LINE_BITS = 40  # of a number that is a line's, with that of a workgroup or a d
 _Numbers = npt.NDArray[np.int64]
 
 
-class Argument(NamedTuple):
+class ArgumentLines(NamedTuple):
     """The first line of an argument, how its lines are shared, and how many of them a workgroup
     reads on the average, of what those read that are known in full."""
 
@@ -64,7 +64,7 @@ class FirstSteps:
     """
 
     sharing: Sharing
-    arguments: tuple[Argument, ...]
+    arguments: tuple[ArgumentLines, ...]
     footprint: int
     average: float
     inside: float
@@ -99,7 +99,9 @@ def first_steps(
     times = int(np.count_nonzero(np.isin(groups, profiled))) / len(groups)
     arguments = []
     for first, each in zip(firsts, _of_arguments(of_rounds, firsts), strict=True):
-        arguments.append(Argument(first, _sharing(each, dies), _average(each, profiled, times)))
+        arguments.append(
+            ArgumentLines(first, _sharing(each, dies), _average(each, profiled, times))
+        )
     return FirstSteps(
         _sharing(of_rounds, dies),
         tuple(arguments),
