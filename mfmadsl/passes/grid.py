@@ -9,8 +9,9 @@ share their columns while the rows stay in the cache. A loop of the kernel is an
     mfmadsl.grid.workgroups   so many at most, which then walk over the tiles
     mfmadsl.grid.blocks_at_a_time
                               that a die gets, in turn: where some parts of the tiles are more work
-                              than others, as with experts, each die gets of all. Dies begin at
-                              different parts: at any time some read much, and others little
+                              than others, as with experts, each die gets of all. Pairs of dies
+                              begin at different parts: at any time some read much, and others
+                              little; what both of a pair read comes from memory once
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from mfmadsl.passes.tir.expression import constant, i32, substitute
 _NAMES = {
     GROUP: "group", DIES: "dies", WORKGROUPS: "workgroups", BLOCKS_AT_A_TIME: "blocks_at_a_time",
 }  # fmt: skip
+
+_TOGETHER = 2  # dies that begin at one part of the tiles
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def _tile_of(number: Expr, tiles: Expr, dies: int, together: Expr | None) -> Exp
     die, place = tirx.floormod(number, i32(dies)), tirx.floordiv(number, i32(dies))
     turn = _quotient(place, together)
     turns = tirx.max(_quotient(whole, together * dies), 1)
-    first = _quotient(die * turns, i32(dies))
+    first = _quotient((die - tirx.floormod(die, i32(_TOGETHER))) * turns, i32(dies))
     passed = _quotient(turn, turns)  # 0, but of those that are left
     from_first = tirx.truncmod(turn + first, turns) + passed * turns
     dealt: Expr = (from_first * dies + die) * together + (place - turn * together)

@@ -320,6 +320,83 @@ define i32 @mfmadsl.second.half.of.64(i32 %value) convergent alwaysinline {
   ret i32 %half
 }
 
+; The group of rows that has a tile, where group after group has as many tiles of `side` rows as it needs, and how many
+; tiles the groups before it have, above 32 bits. A tile behind the last one has a group behind the last one. Each lane
+; looks at a group: its tiles and those of the lanes before it are added up in steps of 1, 2, 4, 8, 16 and 32 lanes.
+
+define i64 @mfmadsl.group.of.tile(ptr addrspace(1) %ends, i32 %groups, i32 %rows, i32 %side, i32 %tile) convergent alwaysinline {
+entry:
+  %low = call i32 @llvm.amdgcn.mbcnt.lo(i32 -1, i32 0)
+  %lane = call i32 @llvm.amdgcn.mbcnt.hi(i32 -1, i32 %low)
+  %more = sub i32 %side, 1
+  br label %some
+
+some:
+  %first = phi i32 [ 0, %entry ], [ %next, %some ]
+  %group = phi i32 [ 0, %entry ], [ %group.next, %some ]
+  %total = phi i32 [ 0, %entry ], [ %total.next, %some ]
+  %before = phi i32 [ 0, %entry ], [ %before.next, %some ]
+  %own = add i32 %first, %lane
+  %previous = sub i32 %own, 1
+  %start = call i32 @mfmadsl.end.of.group(ptr addrspace(1) %ends, i32 %groups, i32 %rows, i32 %previous)
+  %end = call i32 @mfmadsl.end.of.group(ptr addrspace(1) %ends, i32 %groups, i32 %rows, i32 %own)
+  %length = sub i32 %end, %start
+  %present = call i32 @llvm.smax.i32(i32 %length, i32 0)
+  %up = add i32 %present, %more
+  %tiles = udiv i32 %up, %side
+  %of.1 = call i32 @llvm.amdgcn.update.dpp.i32(i32 0, i32 %tiles, i32 273, i32 15, i32 15, i1 false)
+  %sum.1 = add i32 %tiles, %of.1
+  %of.2 = call i32 @llvm.amdgcn.update.dpp.i32(i32 0, i32 %sum.1, i32 274, i32 15, i32 15, i1 false)
+  %sum.2 = add i32 %sum.1, %of.2
+  %of.4 = call i32 @llvm.amdgcn.update.dpp.i32(i32 0, i32 %sum.2, i32 276, i32 15, i32 15, i1 false)
+  %sum.4 = add i32 %sum.2, %of.4
+  %of.8 = call i32 @llvm.amdgcn.update.dpp.i32(i32 0, i32 %sum.4, i32 280, i32 15, i32 15, i1 false)
+  %sum.8 = add i32 %sum.4, %of.8
+  %of.16 = call i32 @llvm.amdgcn.update.dpp.i32(i32 0, i32 %sum.8, i32 322, i32 10, i32 15, i1 false)
+  %sum.16 = add i32 %sum.8, %of.16
+  %of.32 = call i32 @llvm.amdgcn.update.dpp.i32(i32 0, i32 %sum.16, i32 323, i32 12, i32 15, i1 false)
+  %sum.32 = add i32 %sum.16, %of.32
+  %sum = add i32 %sum.32, %total
+  %is.before = icmp sle i32 %sum, %tile
+  %those = call i64 @llvm.amdgcn.ballot.i64(i1 %is.before)
+  %count.64 = call i64 @llvm.ctpop.i64(i64 %those)
+  %count = trunc i64 %count.64 to i32
+  %nearest = sub i32 %count, 1
+  %up.to = call i32 @llvm.amdgcn.readlane.i32(i32 %sum, i32 %nearest)
+  %are.any = icmp ne i32 %count, 0
+  %before.next = select i1 %are.any, i32 %up.to, i32 %before
+  %group.next = add i32 %group, %count
+  %total.next = call i32 @llvm.amdgcn.readlane.i32(i32 %sum, i32 63)
+  %next = add i32 %first, 64
+  %ends.here = icmp sge i32 %next, %groups
+  br i1 %ends.here, label %found, label %some
+
+found:
+  %high = zext i32 %before.next to i64
+  %above = shl i64 %high, 32
+  %below = zext i32 %group.next to i64
+  %both = or i64 %above, %below
+  ret i64 %both
+}
+
+; The row behind the last one of a group: of those behind the last group, too, and 0 of what is before the first one.
+
+define i32 @mfmadsl.end.of.group(ptr addrspace(1) %ends, i32 %groups, i32 %rows, i32 %group) alwaysinline {
+  %last = sub i32 %groups, 1
+  %some = call i32 @llvm.smax.i32(i32 %group, i32 0)
+  %one = call i32 @llvm.smin.i32(i32 %some, i32 %last)
+  %place = zext i32 %one to i64
+  %where = getelementptr i32, ptr addrspace(1) %ends, i64 %place
+  %stored = load i32, ptr addrspace(1) %where, align 4
+  %at.most = call i32 @llvm.smin.i32(i32 %stored, i32 %rows)
+  %known = call i32 @llvm.smax.i32(i32 %at.most, i32 0)
+  %is.last = icmp sge i32 %group, %last
+  %end = select i1 %is.last, i32 %rows, i32 %known
+  %is.none = icmp slt i32 %group, 0
+  %found = select i1 %is.none, i32 0, i32 %end
+  ret i32 %found
+}
+
 ; A float rounded to a narrow type, as bits, and back. The same eight-bit instructions mean fnuz on gfx942, OCP on gfx950.
 
 define i32 @mfmadsl.bits.bfloat16(float %value) alwaysinline {
@@ -404,6 +481,11 @@ define float @mfmadsl.element.float4_e2m1fn.float32(i32 %word, i32 %shift) alway
 declare i32 @llvm.amdgcn.perm(i32, i32, i32)
 declare <2 x half> @llvm.fma.v2f16(<2 x half>, <2 x half>, <2 x half>)
 declare void @llvm.amdgcn.s.barrier()
+declare i32 @llvm.smax.i32(i32, i32)
+declare i32 @llvm.smin.i32(i32, i32)
+declare i64 @llvm.ctpop.i64(i64)
+declare i64 @llvm.amdgcn.ballot.i64(i1)
+declare i32 @llvm.amdgcn.readlane.i32(i32, i32)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.smin.i64(i64, i64)
 declare ptr addrspace(8) @llvm.amdgcn.make.buffer.rsrc.p8.p1(ptr addrspace(1), i16, i64, i32)

@@ -1,17 +1,17 @@
 """Which lines workgroups share that a whole chip has at once: a look at their first steps.
 
-All workgroups of the first round are started, and stopped when they have gone twice through the
-loop that the kernel spends its time in: neighbours share in each step what they share in all, and
-who is at an edge reads less in each.
+All workgroups of a round are started, and stopped when they have gone twice through the loop that
+the kernel spends its time in: neighbours share in each step what they share in all, and who is at
+an edge reads less in each. Where all are alike the first round tells what the others do.
 Matrix instructions, of which no address comes, are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.machine.bits import Mask
 from mfmadsl.emulator.machine.executor import Executor
-from mfmadsl.emulator.machine.launch import Launch, Load, start_waves
+from mfmadsl.emulator.machine.launch import Launch, Load, LoadedProgram, start_waves
 from mfmadsl.emulator.machine.memory import Addresses, ByteStore, Segment
 from mfmadsl.emulator.machine.mode import machine_of
 from mfmadsl.emulator.machine.operation import Operation
@@ -41,12 +41,21 @@ _LINE_BITS = 40  # of a number that is a line's, with that of a workgroup or a d
 _Numbers = npt.NDArray[np.int64]
 
 
+class ArgumentLines(NamedTuple):
+    """The first line of an argument, how its lines are shared, and how many of them a workgroup
+    reads on the average, of what those read that are known in full."""
+
+    first: int
+    sharing: Sharing
+    average: float
+
+
 @dataclass(frozen=True)
 class FirstSteps:
-    """What the first steps of the first round tell.
+    """What the first steps of some rounds tell.
 
-    `arguments` has the first line of each argument, in their order, and how its own are shared: a
-    row that all workgroups go through ahead of their loop says nothing of what the loop reads.
+    `arguments` has what is read of each argument, in their order: a row that all workgroups go
+    through ahead of their loop says nothing of what the loop reads.
     `footprint` are the bytes of those arguments that are read. `average` is what a workgroup reads
     on the average, of what the first ones do: those at an edge read less. `inside` is how much of
     its tile lies within the matrices on the average: what it reads of an argument, of the most that
@@ -55,7 +64,7 @@ class FirstSteps:
     """
 
     sharing: Sharing
-    arguments: tuple[tuple[int, Sharing], ...]
+    arguments: tuple[ArgumentLines, ...]
     footprint: int
     average: float
     inside: float
@@ -64,22 +73,52 @@ class FirstSteps:
 def first_steps(
     launch: Launch,
     load: Load,
-    groups: npt.NDArray[np.int64],
+    rounds: Sequence[_Numbers],
     profiled: Sequence[int],
     dies: int,
     line_bytes: int,
     loop_end: int | None,
     budget: int,
 ) -> FirstSteps:
-    """Look at the first `groups` of a launch, of which those of `profiled` are known in full.
+    """Look at some `rounds` of a launch, of which the workgroups `profiled` are known in full.
 
     Workgroups go to the dies in turn. `loop_end` is the place of the branch that ends the main
     loop; without it the workgroups run to their ends.
     """
     loaded = load()
+    starts = np.array([loaded.memory.offset_of(segment) for segment in loaded.memory.segments])
+    seen = []
+    for groups in rounds:
+        seen.append(lines := _Lines(line_bytes, loop_end, starts, groups))
+        _go_through(launch, loaded, groups, lines, budget)
+    of_rounds = [np.concatenate([np.zeros(0, np.int64), *lines.asked]) for lines in seen]
+    asked, groups = np.concatenate(of_rounds), np.concatenate(rounds)
+    firsts = sorted((starts // line_bytes).tolist())
+    used = np.unique(_line(asked)) * line_bytes
+    read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
+    times = int(np.count_nonzero(np.isin(groups, profiled))) / len(groups)
+    arguments = []
+    for first, each in zip(firsts, _of_arguments(of_rounds, firsts), strict=True):
+        arguments.append(
+            ArgumentLines(first, _sharing(each, dies), _average(each, profiled, times))
+        )
+    return FirstSteps(
+        _sharing(of_rounds, dies),
+        tuple(arguments),
+        read,
+        _average(of_rounds, profiled, times),
+        _inside(
+            np.concatenate([lines.read_bytes for lines in seen], axis=1),
+            np.concatenate([lines.loads_of for lines in seen]),
+        ),
+    )
+
+
+def _go_through(
+    launch: Launch, loaded: LoadedProgram, groups: _Numbers, lines: _Lines, budget: int
+) -> None:
+    """Have the workgroups of a round ask for the `lines` of their first steps."""
     machine = machine_of(launch.program, launch.trusted)
-    starts = [loaded.memory.offset_of(segment) for segment in loaded.memory.segments]
-    lines = _Lines(line_bytes, loop_end, np.array(starts), groups)
     for chosen in portions(launch, groups):
         executor = Executor(launch.program, budget, partial(_compile_addresses, machine=machine))
         waves, _ = start_waves(launch, loaded, chosen)
@@ -94,19 +133,6 @@ def first_steps(
             if error.fault.kind != "deadlock":  # what waits for workgroups of later rounds
                 raise
         lines.end()
-    asked = np.concatenate([np.zeros(0, np.int64), *lines.asked])
-    line = _line(asked)
-    firsts = sorted(start // line_bytes for start in starts)
-    argument = np.searchsorted(firsts, line, side="right") - 1
-    arguments = tuple(
-        (first, _sharing(asked[argument == number], dies)) for number, first in enumerate(firsts)
-    )
-    used = np.unique(line) * line_bytes
-    read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
-    own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
-    average = len(asked) / len(groups) / (own / len(profiled)) if own else 1.0
-    inside = _inside(lines.read_bytes, lines.loads_of)
-    return FirstSteps(_sharing(asked, dies), arguments, read, average, inside)
 
 
 def _line(asked: _Numbers) -> _Numbers:
@@ -114,13 +140,35 @@ def _line(asked: _Numbers) -> _Numbers:
     return asked & (1 << _LINE_BITS) - 1
 
 
-def _sharing(asked: _Numbers, dies: int) -> Sharing:
-    """How many of the lines are distinct, of those that all workgroups ask for; all of none."""
-    if not len(asked):
+def _sharing(of_rounds: Sequence[_Numbers], dies: int) -> Sharing:
+    """How many of the lines are distinct in each round, of those that its workgroups ask for; all
+    of none."""
+    if not (count := sum(map(len, of_rounds))):
         return Sharing(1.0, 1.0)
-    line = _line(asked)
-    of_dies = np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line)
-    return Sharing(len(of_dies) / len(asked), len(np.unique(line)) / len(asked))
+    of_dies = of_chip = 0
+    for asked in of_rounds:
+        line = _line(asked)
+        of_dies += len(np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line))
+        of_chip += len(np.unique(line))
+    return Sharing(of_dies / count, of_chip / count)
+
+
+def _of_arguments(
+    of_rounds: Sequence[_Numbers], firsts: Sequence[int]
+) -> Iterator[Sequence[_Numbers]]:
+    """The lines of each argument that are asked for in each round, by the first line of each."""
+    of_which = [np.searchsorted(firsts, _line(asked), side="right") - 1 for asked in of_rounds]
+    for number in range(len(firsts)):
+        pairs = zip(of_rounds, of_which, strict=True)
+        yield [asked[which == number] for asked, which in pairs]
+
+
+def _average(of_rounds: Sequence[_Numbers], profiled: Sequence[int], times: float) -> float:
+    """The lines that a workgroup asks for, of those that a profiled one does; of all workgroups the
+    latter are so many `times`."""
+    asked = np.concatenate(of_rounds)
+    own = int(np.count_nonzero(np.isin(asked >> _LINE_BITS, profiled)))
+    return len(asked) * times / own if own else 1.0
 
 
 def _inside(read_bytes: _Numbers, loads: _Numbers) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from mfmadsl.emulator.profiler.uneven import Uneven, growth, is_uneven, uneven
 from mfmadsl.emulator.run import run_loaded
 from mfmadsl.model import Architecture, GpuProduct
 from mfmadsl.model.traffic import Path, Sharing
+
+_ROUNDS = 4  # that are looked at where workgroups are not alike
 
 
 def simulate_some(
@@ -47,11 +50,12 @@ def work_of_launch(
     groups = len(working)
     # As many of those that were recorded do what all do.
     alike = float(counts.sum() / counts[profiled].mean())
-    first_round = np.union1d(working[: product.compute_units * recorded], profiled)
+    rounds = _looked_at(counts, product.compute_units * recorded, profiled)
     seen = first_steps(
-        launch, load, first_round, profiled, product.dies, chip.line_bytes,
+        launch, load, rounds, profiled, product.dies, chip.line_bytes,
         loop_end, budget,
     )  # fmt: skip
+    looked_at = sum(map(len, rounds))
     read = stored = 0.0
     for place, line_bytes in timing.l2_bytes.items():
         if "_store" in program.instructions[place].name:
@@ -73,11 +77,26 @@ def work_of_launch(
         _of_requests(seen, _distinct_lines(recorder), read / chip.line_bytes),
         flops / recorded * alike,
         {kind: count / recorded * alike for kind, count in switching.items()},
-        1 - (1 - seen.inside) * len(first_round) / groups,  # of the others nothing was seen
+        1 - (1 - seen.inside) * min(1.0, looked_at / groups),  # of the others nothing was seen
         {unit: cycles / recorded * alike / groups for unit, cycles in timing.busy.items()},
         _idle_cycles(chip, launch, load, working, recorded * product.compute_units, budget),
         _uneven(chip, launch, load, product, counts, profiled, timing.cycles, budget),
     )
+
+
+def _looked_at(
+    counts: npt.NDArray[np.int64], at_once: int, profiled: Sequence[int]
+) -> list[npt.NDArray[np.int64]]:
+    """The rounds of a launch that are looked at: the first one, and where some workgroups do less
+    than others, several from the first one to the last, as some share more than others, too."""
+    working = np.flatnonzero(counts)
+    count = -(-len(working) // at_once)
+    if (counts == counts[0]).all():
+        chosen = [0]
+    else:
+        chosen = sorted({round(n * (count - 1) / (_ROUNDS - 1)) for n in range(_ROUNDS)})
+    found = [working[n * at_once : (n + 1) * at_once] for n in chosen]
+    return [np.union1d(found[0], profiled), *found[1:]]
 
 
 def _uneven(
@@ -138,12 +157,15 @@ def _of_requests(
 ) -> Sharing:  # fmt: skip
     """What is shared of the distinct lines of workgroups, argument by argument, as shares of the
     lines that they ask of the L2: the vector L1 cache answers for some, and for others it asks
-    twice."""
+    twice. Those that are known in full may read more of one argument than others do."""
     if not requested:
         return seen.sharing
-    firsts = [first for first, _ in seen.arguments]
+    firsts = [each.first for each in seen.arguments]
     argument = np.searchsorted(firsts, distinct, side="right") - 1
     counts = np.bincount(argument, minlength=len(firsts))
-    each = [(int(count), of) for count, (_, of) in zip(counts, seen.arguments, strict=True)]
-    die, chip = sum(n * of.die for n, of in each), sum(n * of.chip for n, of in each)
+    die = chip = 0.0
+    for count, each in zip(counts.tolist(), seen.arguments, strict=True):
+        die += count * each.average * each.sharing.die
+        chip += count * each.average * each.sharing.chip
+    requested *= seen.average
     return Sharing(min(1.0, die / requested), min(1.0, chip / requested))

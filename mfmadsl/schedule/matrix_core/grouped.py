@@ -18,6 +18,7 @@ from mfmadsl.model import Architecture, Intrinsic, Tiling, unscaled
 from mfmadsl.passes.tir.annotation import BLOCKS_AT_A_TIME
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.builder import Builder
+from mfmadsl.schedule.matrix_core.group_order import blocks_at_a_time, row_by_row
 from mfmadsl.schedule.matrix_core.instruction import counting_up, of_one_instruction
 from mfmadsl.schedule.matrix_core.selection import loads_of
 from mfmadsl.schedule.matrix_core.stage import Staged, reads_turned
@@ -56,7 +57,8 @@ def grouped_schedule(
     """
     taken = grouped_tiling(product, intrinsic, tiling, chip)
     instruction = counting_up(unscaled(find(taken.instruction)))
-    _, _, n, k = product.extents
+    groups, m, n, k = product.extents
+    blocks = blocks_at_a_time(taken, -(-m // groups), n, chip)
     with tvm_refusal("workload", ScheduleError):
         tiled = tiled_groups(product, (*taken.block, taken.k_step))
         sch = s_tir.Schedule(tvm.IRModule({"main": tiled.function}))
@@ -65,7 +67,7 @@ def grouped_schedule(
             (tiled.tiles, taken.block[0], n, k), Memory("j", n, n, 4), ("A", "B", "C"),
             in_whole_tiles=True,
         )  # fmt: skip
-        _Builder(sch, plain, instruction, taken, chip, tiled.store).build()
+        _Builder(sch, plain, instruction, taken, chip, tiled.store, blocks).build()
         function = with_tables(function_of(sch), tiled.tables)
     check_bound(function)
     return s_tir.Schedule(tvm.IRModule({"main": function}))
@@ -73,9 +75,11 @@ def grouped_schedule(
 
 @dataclass(frozen=True)
 class _Builder(Builder):
-    """The primitives of a product of tiles, of which the block `rows` stores the rows."""
+    """The primitives of a product of tiles, of which the block `rows` stores the rows; a die gets
+    so many `blocks` of tiles in turn."""
 
     rows: str
+    blocks: int
 
     def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
         """Each layer is a tile of rows, and most neighbours are of one group."""
@@ -84,7 +88,7 @@ class _Builder(Builder):
     def _annotate(self, k_step: LoopRV, tiles: Sequence[Staged]) -> None:
         """Each die gets tiles of all groups: some have more rows than others."""
         super()._annotate(k_step, tiles)
-        self.sch.annotate(k_step, BLOCKS_AT_A_TIME, 1)
+        self.sch.annotate(k_step, BLOCKS_AT_A_TIME, self.blocks)
 
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         sch = self.sch
@@ -168,7 +172,7 @@ def grouped_tilings(
 
     offered = (each for shape in (even, others) for _, each in estimated(shape, instructions, chip))
     found = {
-        replace(tiling, persistent=False): None
+        row_by_row(replace(tiling, persistent=False), n, chip): None
         for tiling in offered
         if tiling.split_k == 1 and tiling.k_waves == 1
         if prologue is None or prod(tiling.block) <= _MOST_SUMS

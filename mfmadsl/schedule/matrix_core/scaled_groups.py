@@ -25,6 +25,7 @@ from mfmadsl.schedule.matrix_core.block_scaled_tiling import (
     estimator,
     offered_tilings,
 )
+from mfmadsl.schedule.matrix_core.group_order import blocks_at_a_time, row_by_row
 from mfmadsl.schedule.matrix_core.grouped import shapes_of_groups
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.stage import Staged
@@ -47,12 +48,16 @@ def scaled_groups_schedule(
     """
     taken = _tiling(product, intrinsic, tiling, chip)
     tile = load_intrinsic(counting_up(unscaled(find(taken.instruction))), taken.k_pack)
+    groups, m, n, _ = product.extents
+    blocks = blocks_at_a_time(taken, -(-m // groups), n, chip)
     with tvm_refusal("workload", ScheduleError):
         columns = columns_in_tiles(product.scaled, tile, taken, chip)
         tiles = *taken.block, parts_of_scaled(product.scaled, taken)[1]
         tiled = tiled_scaled_groups(product, tiles, (tile.M, tile.N), columns.column, columns.place)
         sch = s_tir.Schedule(tvm.IRModule({"main": tiled.function}))
-        _Builder(sch, tiled.product, tiled.names, tile, columns, taken, chip, tiled.store).build()
+        _Builder(
+            sch, tiled.product, tiled.names, tile, columns, taken, chip, tiled.store, blocks
+        ).build()
         function = with_tables(function_of(sch), tiled.tables)
     check_bound(function)
     return s_tir.Schedule(tvm.IRModule({"main": function}))
@@ -60,9 +65,11 @@ def scaled_groups_schedule(
 
 @dataclass(frozen=True)
 class _Builder(BlockScaledBuilder):
-    """The primitives of products of tiles, of which the block `rows` stores the rows."""
+    """The primitives of products of tiles, of which the block `rows` stores the rows; a die gets
+    so many `blocks` of tiles in turn."""
 
     rows: str
+    blocks: int
 
     def _bind_grid(self, layer: LoopRV, row: LoopRV, column: LoopRV) -> None:
         """Each layer is a tile of rows, and most neighbours are of one group."""
@@ -71,7 +78,7 @@ class _Builder(BlockScaledBuilder):
     def _annotate(self, step: LoopRV, copies: Sequence[Staged]) -> None:
         """Each die gets tiles of all groups: some have more rows than others."""
         super()._annotate(step, copies)
-        self.sch.annotate(step, BLOCKS_AT_A_TIME, 1)
+        self.sch.annotate(step, BLOCKS_AT_A_TIME, self.blocks)
 
     def _finish(self, store: SBlockRV, parts: SBlockRV | None) -> None:
         sch = self.sch
@@ -108,7 +115,7 @@ def scaled_groups_tilings(
         return sum(estimate(tiling).seconds for estimate in estimates)
 
     offered = {
-        tiling: None
+        row_by_row(tiling, product.extents[2], chip): None
         for shape in (even, others)
         for tiling in offered_tilings(shape, intrinsic, chip)
         if tiling.split_k == 1

@@ -1,8 +1,8 @@
 """A grouped product in tiles of rows: each tile has rows of one group, and finds them by itself.
 
-Group e begins at row s[e], and its tiles at number s[e] // rows + e: that leaves room for as many
-as it may have, and needs no sum over the groups before. A tile counts the groups that begin at its
-number or before; those tiles that are left find no rows.
+The tiles of group after group follow one another. The lanes of a wave add up how many the groups
+have, each lane those of one, so that a tile knows the group that it is in; those tiles that are
+left, of as many as there may be, find no rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Buffer, BufferStore, Expr, For, IfThenElse, IterVar, PrimFunc, SeqStmt, Stmt
 
+from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
+from mfmadsl.passes.tir.expression import i32
 from mfmadsl.schedule.product.added_nest import again, element_wise, looped, renamed_block, unique
 from mfmadsl.schedule.product.described import axes_of
 from mfmadsl.schedule.product.grouped import GroupedProduct, Groups
@@ -30,8 +32,9 @@ _GRID = "blockIdx.y"
 @dataclass(frozen=True)
 class Tables:
     """What a tile of rows knows: its group, its first row, and the one after the last that it may
-    have. `nests` compute them for each tile."""
+    have. `nests` compute them for each tile, of its `place` among the groups."""
 
+    place: Buffer
     group: Buffer
     first: Buffer
     last: Buffer
@@ -98,35 +101,49 @@ def with_tables(function: PrimFunc, tables: Tables) -> PrimFunc:
 def tables_of(found: Groups, rows: int, tiles: int, taken: set[str]) -> Tables:
     """The tables of so many tiles of so many rows, in blocks of names that are not taken."""
     groups, m, *_ = found.extents
+    names = [unique(f"tile_{name}", taken) for name in ("place", "group", "first", "last")]
+    local = [
+        tirx.decl_buffer((tiles,), dtype, name, scope="local")
+        for name, dtype in zip(names, ("int64", *["int32"] * 3), strict=True)
+    ]
     ends = te.placeholder((groups,), name="ENDS", dtype="int32")
-    names = [unique(f"tile_{name}", taken) for name in ("group", "first", "last")]
-    e = te.reduce_axis((0, groups - 1), name="e")
-    one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
+    place = te.placeholder((tiles,), name="PLACE", dtype="int64")
 
-    def count(tile: Expr) -> Expr:
-        begins = ends[e] // rows + e + 1
-        return te.sum(tirx.if_then_else(begins <= tile, one, none), axis=[e])
+    def number(tile: Expr) -> Expr:
+        return place[tile].astype("int32")
 
-    group = te.compute((tiles,), count, name=names[0])
+    group = te.compute((tiles,), lambda t: tirx.min(number(t), groups - 1), name=names[1])
 
     def first_row(tile: Expr) -> Expr:
-        own = group[tile]
-        start = tirx.if_then_else(own > 0, ends[tirx.max(own - 1, 0)], none)
+        own, before = group[tile], (place[tile] >> 32).astype("int32")
+        start = tirx.if_then_else(own > 0, ends[tirx.max(own - 1, 0)], tirx.const(0, "int32"))
         # Ends that decrease are no groups: even so, no row lies before the first.
-        return tirx.max(start + (tile - start // rows - own) * rows, 0)
+        inside = tirx.max(start + (tile - before) * rows, 0)
+        return tirx.if_then_else(number(tile) < groups, inside, m)
 
     def last_row(tile: Expr) -> Expr:
         own = group[tile]
         return tirx.if_then_else(own < groups - 1, tirx.min(ends[own], m), m)
 
-    first = te.compute((tiles,), first_row, name=names[1])
-    last = te.compute((tiles,), last_row, name=names[2])
-    function = te.create_prim_func([ends, group, first, last])
-    local = [tirx.decl_buffer((tiles,), "int32", name, scope="local") for name in names]
+    first = te.compute((tiles,), first_row, name=names[2])
+    last = te.compute((tiles,), last_row, name=names[3])
+    function = te.create_prim_func([ends, place, group, first, last])
     instead = dict(zip(function.params, (found.ends, *local), strict=True))
-    of_group, of_first, of_last = local
-    own = tuple(_of_buffers(nest, instead) for nest in nests(function))
-    return Tables(of_group, of_first, of_last, own)
+    own = (_of_buffers(nest, instead) for nest in nests(function))
+    of_place, of_group, of_first, of_last = local
+    places = _places(found.ends, of_place, (groups, m, rows))
+    return Tables(of_place, of_group, of_first, of_last, (places, *own))
+
+
+def _places(ends: Buffer, to: Buffer, numbers: tuple[int, int, int]) -> Nest:
+    """The group of each tile, and how many tiles the groups before it have, above 32 bits."""
+    (axis,) = axes_of(to.shape)
+    array = tirx.address_of(tirx.BufferLoad(ends, [i32(0)]))
+    value = device.device("int64", "group.of.tile", array, *map(i32, numbers), axis.var)
+    loop = element_wise(to.name, [axis], to, [axis.var], value)
+    assert isinstance(loop, For)
+    assert isinstance(loop.body, SBlockRealize)
+    return Nest((loop,), loop.body, loop)
 
 
 def _of_buffers(nest: Nest, instead: dict[Buffer, Buffer]) -> Nest:
@@ -228,7 +245,7 @@ def in_tiles(
     root = found.function.body.block
     unused = [found.table.store.buffer, *([] if found.after is None else [found.nest.store.buffer])]
     kept = [b for b in root.alloc_buffers if not any(map(b.same_as, unused))]
-    own = [*allocated, tables.group, tables.first, tables.last]
+    own = [*allocated, tables.place, tables.group, tables.first, tables.last]
     return with_root(
         found.function, with_parts(root, body=in_sequence(new), allocated=[*kept, *own])
     )

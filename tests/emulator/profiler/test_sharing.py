@@ -55,6 +55,19 @@ def test_a_line_counts_once_for_each_die_and_once_for_the_chip() -> None:
     assert found.sharing.chip == (1 + 32) / 64
 
 
+def test_rounds_are_looked_at_one_by_one() -> None:
+    """Two workgroups share both lines, and two others one of them: what the rounds have in common
+    is asked for in each."""
+    table = np.array([(0, 1), (0, 1), (0, 2), (0, 3)], np.int32) * LINE
+    memory = np.zeros(4 * LINE, np.uint8)
+    launch = launch_of(READS_TWO_LINES, (4,), (64,), None)
+    load = partial(load_arguments, launch, [table, memory], True)
+    rounds = [np.array([0, 1]), np.array([2, 3])]
+    found = first_steps(launch, load, rounds, [0], 1, LINE, None, BUDGET)
+    assert found.sharing.chip == (2 + 3) / 8
+    assert found.average == 1
+
+
 def test_workgroups_that_share_nothing() -> None:
     found = of_tiles(lambda number: (number, number), 300, 300, 300)
     assert (found.sharing.die, found.sharing.chip) == (1, 1)
@@ -75,7 +88,7 @@ def test_a_load_across_the_end_of_a_line_asks_for_both() -> None:
     table, memory = np.array([(1, 1), (LINE, LINE)], np.int32), np.zeros(2 * LINE, np.uint8)
     launch = launch_of(READS_TWO_LINES, (2,), (64,), None)
     load = partial(load_arguments, launch, [table, memory], True)
-    found = first_steps(launch, load, np.arange(2), [0], 1, LINE, None, BUDGET)
+    found = first_steps(launch, load, [np.arange(2)], [0], 1, LINE, None, BUDGET)
     assert found.sharing.die == found.sharing.chip == 2 / 3
 
 
@@ -93,7 +106,7 @@ def with_lanes_of_the_last(reads: str) -> FirstSteps:
     )
     launch = launch_of(other, (4,), (64,), None)
     load = partial(load_arguments, launch, [table, memory], True)
-    return first_steps(launch, load, np.arange(4), [0], 1, LINE, None, BUDGET)
+    return first_steps(launch, load, [np.arange(4)], [0], 1, LINE, None, BUDGET)
 
 
 def test_who_reads_less_of_an_argument_than_others_reaches_over_its_edge() -> None:

@@ -43,7 +43,7 @@ def of_tiles(order: Order, rows: int, columns: int, groups: int, dies: int = 8) 
     memory = np.zeros((rows + columns) * LINE, np.uint8)
     launch = launch_of(READS_TWO_LINES, (groups,), (64,), None)
     load = partial(load_arguments, launch, [table, memory], True)
-    return first_steps(launch, load, np.arange(groups), [0], dies, LINE, None, BUDGET)
+    return first_steps(launch, load, [np.arange(groups)], [0], dies, LINE, None, BUDGET)
 
 
 def by_rows(columns: int) -> Order:

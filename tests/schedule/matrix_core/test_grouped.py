@@ -14,6 +14,7 @@ import mfmadsl
 from mfmadsl.schedule import ScheduleError
 from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
 from mfmadsl.schedule.product.grouped import group_of_rows
+from tests.cases import FIRST, drawn
 from tests.schedule.matrix_core.gemm.workloads import Array
 
 CHIPS = ["gfx908", "gfx90a", "gfx942", "gfx950"]
@@ -114,6 +115,30 @@ def test_tilings(arch: str, rows: int) -> None:
     ends, c = np.array([rows - 1, rows, 517, m], "int32"), np.full((m, n), np.nan, np.float32)
     run(workload, arch, [a, ends, b, c], tiling)
     np.testing.assert_array_equal(c, expected(a, b, ends))
+
+
+@pytest.mark.parametrize("seed", drawn(range(FIRST, FIRST + 60), 6))
+def test_random_groups(seed: int) -> None:
+    """Lengths around those of a tile and of half of it, and more groups than a wave has lanes."""
+    rng = np.random.default_rng(seed)
+    arch = str(rng.choice(CHIPS))
+    groups = int(rng.choice([2, 5, 63, 64, 65, 128, 150]))
+    side = int(rng.choice([16, 32, 64, 128]))
+    around = 0, 0, 1, side // 2 - 1, side // 2, side // 2 + 1, side - 1, side, side + 1, 3 * side
+    lengths = rng.choice(around, groups)
+    lengths[np.cumsum(lengths) > 1500] = 0
+    lengths[rng.integers(groups)] += 1
+    m, n, k = int(lengths.sum()), int(rng.choice([16, 40, 130])), int(rng.choice([32, 72]))
+    tokens = int(rng.integers(1, 90)) if rng.random() < 0.3 else None
+    workload = mfmadsl.grouped_matmul(m, n, k, groups, "float16", "float32", tokens=tokens)
+    offered = gemm_tilings(workload, arch=arch)
+    alike = [each for each in offered if each.block[0] == side] or offered
+    a, b = numbers((tokens or m, k), "float16", seed), numbers((groups, n, k), "float16", seed + 1)
+    which = rng.integers(0, len(a), m).astype("int32")
+    ends, c = np.cumsum(lengths).astype("int32"), np.full((m, n), np.nan, np.float32)
+    arrays = [a, *([] if tokens is None else [which]), ends, b, c]
+    run(workload, arch, arrays, alike[int(rng.integers(len(alike)))])
+    np.testing.assert_array_equal(c, expected(a if tokens is None else a[which], b, ends))
 
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
