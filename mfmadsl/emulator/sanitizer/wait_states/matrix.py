@@ -41,7 +41,7 @@ def _written_by(
 
 
 def _each(registers: Places) -> Iterable[Places]:
-    return (frozenset({register}) for register in registers)
+    return (frozenset({register}) for register in sorted(registers))
 
 
 def _reads(

@@ -33,6 +33,15 @@ def test_the_fault_names_both_instructions() -> None:
     )
 
 
+@pytest.mark.parametrize("first", range(4, 20, 2))
+def test_of_several_registers_the_first_is_named(first: int) -> None:
+    """In every process: a set of names has another order in each."""
+    pair = f"s[{first}:{first + 1}]"
+    code = f"	v_cmp_eq_u32_e64 {pair}, v0, v0\n	global_load_dword v1, v0, {pair}"
+    text = str(faults(code)[0])
+    assert f"reads s{first} 0 wait states" in text
+
+
 LOOP = """
 	s_mov_b32 s5, 0
 	s_mov_b32 s4, 1
