@@ -38,7 +38,9 @@ def _each(
     condition: Callable[[Issued], bool], of: Callable[[Issued], Places]
 ) -> Callable[[Issued], Iterable[Places]]:
     """Each register of an instruction as an operand of its own."""
-    return lambda step: (frozenset({place}) for place in sorted(of(step))) if condition(step) else ()
+    return lambda step: (
+        (frozenset({place}) for place in sorted(of(step))) if condition(step) else ()
+    )
 
 
 def _named(*names: str) -> Callable[[Issued], bool]:
