@@ -6,7 +6,7 @@ Source: LLVM's "User Guide for AMDGPU Backend", section "Code Object Metadata".
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from mfmadsl.emulator.error import EmulationError
 STRING = "!str"
 """LLVM's tag of a text that would else be read as a number or the like."""
 
+_NAMES = (".name", ".symbol")
 _INTEGER = "tag:yaml.org,2002:int"
 _CORE = (
     ("tag:yaml.org,2002:null", "(?:~|null|Null|NULL|)$", ("~", "n", "N", "")),
@@ -45,9 +46,20 @@ def _integer(loader: Any, node: Any) -> int:
     return int(text, 8 if text.startswith("0o") else 16 if text.startswith("0x") else 10)
 
 
+def _mapping(loader: Any, node: Any) -> Iterator[dict[Any, Any]]:
+    """A mapping, in which names are texts, whatever they look like."""
+    for key, value in node.value:
+        if isinstance(value, yaml.ScalarNode) and key.value in _NAMES:
+            value.tag = STRING
+    found: dict[Any, Any] = {}
+    yield found
+    found.update(loader.construct_mapping(node))
+
+
 for _tag, _form, _first in _CORE:
     _Loader.add_implicit_resolver(_tag, re.compile(_form), _first)
 _Loader.add_constructor(_INTEGER, _integer)
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 _Loader.add_constructor(STRING, lambda loader, node: loader.construct_scalar(node))
 
 _DOCUMENT = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)

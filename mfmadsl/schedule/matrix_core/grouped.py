@@ -128,7 +128,9 @@ def grouped_tiling(
     )
     if tiling.split_k > 1 or tiling.k_waves > 1 or tiling.persistent:
         raise ScheduleError(
-            "tiling: a product of groups has split_k=1, k_waves=1 and persistent=False"
+            f"tiling: split_k={tiling.split_k}, k_waves={tiling.k_waves},"
+            f" persistent={tiling.persistent}: a product of groups, such as experts, takes 1, 1 and"
+            " False, as its workgroups find their rows by themselves"
         )
     widest = max(_sizes(product))
     check_tiling(tiling, chosen, chip, (widest, widest), -(-product.extents[3] // tiling.k_step))

@@ -212,7 +212,11 @@ def what_follows(
             " a parameter; where there are more, write them as one"
         )
     if not any(after.store.buffer.same_as(parameter) for parameter in function.params):
-        raise after.refusal("follows a product of groups, and does not write a parameter")
+        raise after.refusal(
+            "follows a product of groups, and does not write a parameter: one element-wise block"
+            " may, or one that makes an MX output, but not one after the other; write the last in a"
+            " function of its own"
+        )
     own = [axis.var for axis in after.block.iter_vars]
     for load in loads(after.store):
         if load.source.same_as(result) and not _is_own(load, own):
