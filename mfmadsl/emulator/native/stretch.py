@@ -40,6 +40,11 @@ class Part:
     accesses: tuple[Access, ...] = ()
 
     @property
+    def loads_scalars(self) -> bool:
+        """Whether it loads scalar registers from memory, which no access tells."""
+        return any(step.form.writer == "scalar-load" for step in self.steps)
+
+    @property
     def changes_exec(self) -> bool:
         """Whether it changes which lanes are active."""
         return any(step.changes_exec for step in self.steps)

@@ -63,9 +63,13 @@ class Ahead:
         if found is None:
             accesses = (place for place, each, _ in stretch.accesses if not self._looks_at(each))
             places = range(stretch.count)
-            alone = (place for place in places if stretch.first + place in self._alone)
+            alone = (place for place in places if self._is_alone(stretch, place))
             found = stretch.kept[key] = min([stretch.count, *accesses, *alone])
         return found
+
+    def _is_alone(self, stretch: Stretch, place: int) -> bool:
+        in_memory = self._memory_alone and stretch.parts[place].loads_scalars
+        return in_memory or stretch.first + place in self._alone
 
     def _looks_at(self, access: Access) -> bool:
         return access.in_lds or (not self._memory_alone and self._in_memory.looks_at(access))

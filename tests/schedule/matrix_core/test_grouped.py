@@ -208,7 +208,9 @@ def test_ends_that_are_none_reach_no_other_memory(ends: list[int]) -> None:
 def test_tilings_that_a_grouped_product_does_not_take(change: dict[str, Any]) -> None:
     workload = mfmadsl.grouped_matmul(128, 128, 512, 4, "float16", "float32")
     tiling = replace(mfmadsl.gemm_tiling(workload, arch="gfx942"), **change)
-    with pytest.raises(ScheduleError, match="a product of groups, such as experts, takes 1, 1 and False"):
+    with pytest.raises(
+        ScheduleError, match="a product of groups, such as experts, takes 1, 1 and False"
+    ):
         mfmadsl.gemm_schedule(workload, arch="gfx942", tiling=tiling)
 
 
