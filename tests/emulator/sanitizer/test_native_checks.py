@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -22,12 +20,11 @@ WAYS = [True, False]
 
 
 @pytest.fixture(params=WAYS, ids=["native", "interpreted"], autouse=True)
-def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+def native(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that can be is native code, or nothing."""
     monkeypatch.setenv("MFMADSL_NATIVE", str(int(request.param)))
     monkeypatch.setattr(lines, "is_considered", lambda visits, waves: True)
     monkeypatch.setattr(Heat, "is_worth", lambda *_: True)
-    yield bool(request.param)
 
 
 SCALAR_LOADS = """

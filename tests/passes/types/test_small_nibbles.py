@@ -124,6 +124,31 @@ def test_any_order(name: str, dtype: str) -> None:
     assert_same(found, NIBBLES[:, places] - np.float16(7))
 
 
+@pytest.mark.parametrize(("places", "more"), [(4, 1), (4, 2), (8, -4), (8, 2)])
+def test_fields_that_are_no_nibbles_of_bytes(places: int, more: int) -> None:
+    """Some bits up, or where a shift of the last ones is beyond the word."""
+    word = te.placeholder(WORDS.shape, name="word", dtype="uint32")
+    offset = te.placeholder(WORDS.shape, name="zero", dtype="int32")
+
+    def element(i: Any, j: Any) -> Any:
+        shift = (j % places * 4 + i % 2 * more) % 32
+        moved = word[i] >> shift.astype("uint32") & tirx.const(15, "uint32")
+        return moved.astype("float16") - (offset[i] & 15).astype("float16")
+
+    out = te.compute((len(WORDS), EACH), element, name="out")
+    sch = Schedule(te.create_prim_func([word, offset, out]))
+    words, nibbles = sch.get_loops(sch.get_sblock("out"))
+    block, thread = sch.split(words, [None, 64])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    sch.vectorize(nibbles)
+    result = np.zeros(NIBBLES.shape, np.float16)
+    mfmadsl.emulate(mfmadsl.build(sch, "gfx942"), [WORDS, ZEROS, result])
+    shifts = (PLACES % places * 4 + np.arange(len(WORDS))[:, None] % 2 * more) % 32
+    fields = (WORDS[:, None] >> shifts.astype(np.uint32) & 15).astype(np.float16)
+    assert_same(result, fields - (ZEROS & 15).astype(np.float16)[:, None])
+
+
 def test_two_take_four_instructions_with_what_is_subtracted() -> None:
     def stage(nibble: Any, zero: Any) -> Any:
         return nibble - few(zero, 15).astype("float16")
