@@ -166,7 +166,7 @@ class Problem:
         if self.form != PLAIN:
             types.insert(0, self.form)
         if self.weights is not None:
-            types[1] = self.weights if self.group is None else f"{self.weights}{self.group}"
+            types[1] = self.weights if self.group is None else f"{self.weights}_{self.group}"
         if self.mx_output is not None:
             types[-1] = f"mx{known[self.mx_output]}"
         if self.experts is not None:
@@ -185,10 +185,10 @@ class Problem:
         if self.form != PLAIN:
             self._check_form()
         elif few := [each for each in self.types if _bits(each) < 8]:
-            raise ScheduleError(
-                f"{few[0]} has fewer than eight bits: such elements are multiplied with scales,"
-                " `--scales` (`form='scaled'`)"
-            )
+            found = f"{few[0]} has fewer than eight bits: such elements are multiplied with scales,"
+            if self.experts is not None:
+                raise ScheduleError(f"{found} and those of experts are `weights`, such as mxfp4")
+            raise ScheduleError(f"{found} `--scales` (`form='scaled'`)")
         check_steps(self.epilogue, self.sum_type)
         c = self.types[2]
         if self.mx_output is not None:

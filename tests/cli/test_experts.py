@@ -61,6 +61,7 @@ def test_a_row_of_another_expert_is_found() -> None:
         (["--trans-b", "--experts", 4, "--batch", 2], 1, "a product of experts has no batch"),
         (["--trans-b", "--experts", 4, "--trans-a"], 1, "a product of experts has no transposed A"),
         (["--trans-b", "--experts", 4, "--sparse"], 1, "has no sparse operand"),
+        (["--trans-b", "--experts", 4, "--in-dtype", "fp4"], 1, "of experts are `weights`"),
         (["--trans-b", "--experts", 4, "--scales"], 1, "has no scaled operands"),
         (["--trans-b", "--experts", 1 << 20], 1, "experts: is at most 65536, not 1048576"),
         (["--trans-b", "--experts", 1], 1, "experts: 1 has one matrix for all rows: leave it out"),

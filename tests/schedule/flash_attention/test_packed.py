@@ -197,7 +197,7 @@ def test_other_batches_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("rows", [300, 5])
 def test_rows_without_a_batch_stay_as_they_are(rows: int) -> None:
-    """Where rows are few, nothing is launched, which is told."""
+    """Where rows are few, nothing is launched."""
     case = replace(SOME, symbolic="queries keys batch", packed="all")
     kernel = mfmadsl.build(mfmadsl.attention_schedule(case.workload()))
     arrays = case.arrays()
@@ -205,9 +205,6 @@ def test_rows_without_a_batch_stay_as_they_are(rows: int) -> None:
         arrays[name] = arrays[name][:1]
     for name in ("q", "o", "l"):
         arrays[name] = np.ascontiguousarray(arrays[name][:, :rows])
-    if rows > 128:
-        mfmadsl.sanitize(kernel, list(arrays.values()))
-        assert (arrays["o"] == 7).all()
-    else:
-        with pytest.raises(ArgumentError, match=r"nothing to do, with .*batch_starts = 1"):
-            mfmadsl.sanitize(kernel, list(arrays.values()))
+    assert len(kernel.launches(list(arrays.values()))) == (rows > 128)
+    mfmadsl.sanitize(kernel, list(arrays.values()))
+    assert (arrays["o"] == 7).all()
