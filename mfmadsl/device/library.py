@@ -1,4 +1,4 @@
-"""The library that programs take for HIP's: compiled when it is first asked for, and kept."""
+"""The libraries that programs take for HIP's: compiled when first asked for, and kept."""
 
 from __future__ import annotations
 
@@ -13,32 +13,41 @@ from mfmadsl.cache_folder import cache_folder, may_run
 from mfmadsl.environment.compilers import Command, find_c_compiler
 from mfmadsl.runtime.error import RuntimeBuildError
 
-_SOURCES = Path(__file__).parent / "hip"
 _NAME = "libamdhip64.so"
+_SOURCES = {_NAME: "hip", "libhiprtc.so": "hiprtc"}
+"""Each library, and the folder of its sources."""
+
 _VERSIONS = (5, 6, 7)  # of ROCm, that programs were linked with
 _FLAGS = (
     "-std=gnu11", "-D_GNU_SOURCE", "-Werror=implicit-function-declaration", "-O1", "-shared",
-    "-fPIC", "-fvisibility=hidden", "-pthread", f"-Wl,-soname,{_NAME}", "-ldl",
+    "-fPIC", "-fvisibility=hidden", "-pthread", "-ldl",
 )  # fmt: skip
 
 
 def hip_library() -> Path:
-    """The folder that holds libamdhip64.so, to be searched before any other.
+    """The folder that holds libamdhip64.so and libhiprtc.so, to be searched before any other.
 
     It lies in the user's cache, under a name that changes with the sources. Raises
     RuntimeBuildError if it is not there and cannot be made.
     """
-    sources = sorted(_SOURCES.glob("*.[ch]"))
     content = hashlib.sha256(" ".join(_FLAGS).encode())
-    for source in sources:
+    for source in (each for library in _SOURCES for each in _sources(library, "*.[ch]")):
         content.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = cache_folder() / f"hip-{content.hexdigest()[:16]}"
-    if not may_run(folder / _NAME):
-        _make(folder, [str(source) for source in sources if source.suffix == ".c"])
+    if not _is_made(folder):
+        _make(folder)
     return folder
 
 
-def _make(folder: Path, sources: list[str]) -> None:
+def _is_made(folder: Path) -> bool:
+    return all(may_run(folder / name) for name in _SOURCES)
+
+
+def _sources(library: str, pattern: str) -> list[Path]:
+    return sorted((Path(__file__).parent / _SOURCES[library]).glob(pattern))
+
+
+def _make(folder: Path) -> None:
     """Compile beside the place where it belongs, then rename: nobody ever sees half of it."""
     compiler = _compiler()
     try:
@@ -50,23 +59,29 @@ def _make(folder: Path, sources: list[str]) -> None:
             "MFMADSL_CACHE to a folder that can be written"
         ) from None
     try:
-        command = [*compiler, *_FLAGS, *sources, "-o", str(beside / _NAME)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            said = done.stderr.strip() or f"it ended with {done.returncode}"
-            raise RuntimeBuildError(f"{' '.join(compiler)}: {said}")
-        for version in _VERSIONS:
-            (beside / f"{_NAME}.{version}").symlink_to(_NAME)
+        for name in _SOURCES:
+            _compile(compiler, name, beside / name)
+            for version in _VERSIONS:
+                (beside / f"{name}.{version}").symlink_to(name)
         (beside / "lib").symlink_to(".")  # as ROCm's folder has it
-        (beside / _NAME).chmod(0o755)
         with suppress(OSError):  # another process was faster, with the same
             beside.rename(folder)
-        if not may_run(folder / _NAME):
+        if not _is_made(folder):
             raise RuntimeBuildError(
                 f"{folder}: is there already, and not as it was made: remove it"
             )
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _compile(compiler: Command, name: str, target: Path) -> None:
+    sources = map(str, _sources(name, "*.c"))
+    command = [*compiler, *_FLAGS, f"-Wl,-soname,{name}", *sources, "-o", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        said = done.stderr.strip() or f"it ended with {done.returncode}"
+        raise RuntimeBuildError(f"{' '.join(compiler)}: {said}")
+    target.chmod(0o755)
 
 
 def _compiler() -> Command:

@@ -1,5 +1,5 @@
-"""What the library and the server say to each other, byte by byte; `hip/connection.c` and
-`hip/module.c` have the other half.
+"""What the library and the server say to each other, byte by byte; `hip/connection.c`,
+`hip/module.c` and `hiprtc/program.c` have the other half.
 
 A request is two words, the operation and the bytes that follow; a reply is two words, an error of
 HIP's and the bytes that follow. Everything is little-endian.
@@ -30,6 +30,7 @@ class RequestKind(IntEnum):
     VARIABLE = 9
     NOTE = 10
     GUARD = 11
+    COMPILE = 12
 
 
 class Status(IntEnum):

@@ -6,6 +6,13 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mfmadsl.device.compiler import (
+    CompileError,
+    compile_reply,
+    compile_source,
+    read_source,
+    texts_reply,
+)
 from mfmadsl.device.gpu import Gpu
 from mfmadsl.device.history import History
 from mfmadsl.device.launch import (
@@ -112,6 +119,8 @@ class Session:
     def _answer(self, operation: int, body: bytes, files: list[int]) -> Reply:
         if operation == RequestKind.HELLO and files and self._memory is None:
             return self._hello(files[0], *ADDRESS.unpack(body))
+        if operation == RequestKind.COMPILE:
+            return self._compile(body)
         if operation == RequestKind.LOAD:
             return self._load(body)
         if operation == RequestKind.UNLOAD:
@@ -152,6 +161,16 @@ class Session:
             gpu.options.devices,
             gpu.options.sanitize,
         )
+
+    def _compile(self, body: bytes) -> Reply:
+        """The code object of a program in HIP's C++, or the compiler's log."""
+        try:
+            return Status.SUCCESS, compile_reply(
+                compile_source(read_source(body), self._gpu.chip.name)
+            )
+        except CompileError as error:
+            self._gpu.log(f"a program does not compile: {error}")
+            return Status.INVALID_VALUE, texts_reply([str(error).encode()])
 
     def _load(self, image: bytes) -> Reply:
         chip = self._gpu.chip.name

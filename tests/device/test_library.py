@@ -34,7 +34,11 @@ def test_it_is_there_under_the_names_that_programs_were_linked_with(cache: Path)
     folder = hip_library()
     assert folder.parent == cache
     names = {path.name for path in folder.iterdir()}
-    libraries = {"libamdhip64.so", *(f"libamdhip64.so.{version}" for version in (5, 6, 7))}
+    libraries = {
+        f"{name}{version}"
+        for name in ("libamdhip64.so", "libhiprtc.so")
+        for version in ("", ".5", ".6", ".7")
+    }
     assert names == {*libraries, "lib"}
     assert (folder / "lib/libamdhip64.so").samefile(folder / "libamdhip64.so")
     assert (folder / "libamdhip64.so.7").resolve() == (folder / "libamdhip64.so").resolve()
@@ -53,6 +57,13 @@ def test_each_function_of_hip_is_there_and_most_do_something() -> None:
     assert [name for name in sorted(declared) if not hasattr(loaded, name)] == []
     assert refused <= declared
     assert len(declared - refused) >= 380
+
+
+def test_each_function_of_the_compiler_is_there() -> None:
+    declared = set(DECLARED.findall((Path(hip.__file__).parent / "chiprtc.pxd").read_text()))
+    loaded = ctypes.CDLL(str(hip_library() / "libhiprtc.so"))
+    assert len(declared) > 15
+    assert [name for name in sorted(declared) if not hasattr(loaded, name)] == []
 
 
 def test_several_that_want_it_at_once_find_one(cache: Path) -> None:

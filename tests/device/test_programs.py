@@ -72,6 +72,11 @@ def test_a_c_program_computes_on_the_device(stored: Path) -> None:
     ]
 
 
+def test_a_program_that_compiles_its_kernels_finds_them() -> None:
+    done = on_device(sys.executable, "-m", "tests.device.programs.runtime_compiled")
+    assert (done.stdout, done.stderr) == ("all calls are right\n", "")
+
+
 def test_threads_with_streams_of_their_own_find_their_numbers(stored: Path) -> None:
     done = on_device(sys.executable, PROGRAMS / "threads.py", stored / "scaled")
     assert (done.stdout, done.stderr) == ("[True, True, True, True]\n", "")
