@@ -48,7 +48,7 @@ class CompileError(MfmadslError, RuntimeError):
 
 
 @dataclass(frozen=True)
-class Source:
+class HipProgram:
     """A program as its host tells it: headers by the names that it includes them by."""
 
     text: str
@@ -67,7 +67,7 @@ class Compiled:
     symbols: tuple[str, ...]
 
 
-def read_source(body: bytes) -> Source:
+def read_program(body: bytes) -> HipProgram:
     """A program as `hiprtc/program.c` writes it."""
     headers, options, expressions = _COUNTS.unpack_from(body)
     at, texts = _COUNTS.size, []
@@ -79,7 +79,7 @@ def read_source(body: bytes) -> Source:
     text, name, *rest = texts
     included = dict(zip(rest[1 : 2 * headers : 2], rest[: 2 * headers : 2], strict=True))
     rest = rest[2 * headers :]
-    return Source(text, name, included, tuple(rest[:options]), tuple(rest[options:]))
+    return HipProgram(text, name, included, tuple(rest[:options]), tuple(rest[options:]))
 
 
 def compile_reply(compiled: Compiled) -> bytes:
@@ -93,7 +93,7 @@ def texts_reply(parts: Sequence[bytes]) -> bytes:
     return b"".join(_SIZE.pack(len(part)) + part + b"\0" for part in parts)
 
 
-def compile_source(source: Source, chip: str) -> Compiled:
+def compile_program(source: HipProgram, chip: str) -> Compiled:
     """The code object of a program, for the chip of its options, or for `chip`.
 
     Raises CompileError with the compiler's log, or with what is missing here.

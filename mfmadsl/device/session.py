@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from mfmadsl.device.compiler import (
     CompileError,
+    compile_program,
     compile_reply,
-    compile_source,
-    read_source,
+    read_program,
     texts_reply,
 )
 from mfmadsl.device.gpu import Gpu
@@ -166,7 +166,7 @@ class Session:
         """The code object of a program in HIP's C++, or the compiler's log."""
         try:
             return Status.SUCCESS, compile_reply(
-                compile_source(read_source(body), self._gpu.chip.name)
+                compile_program(read_program(body), self._gpu.chip.name)
             )
         except CompileError as error:
             self._gpu.log(f"a program does not compile: {error}")

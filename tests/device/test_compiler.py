@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from mfmadsl.device import compiler
-from mfmadsl.device.compiler import Compiled, CompileError, Source, compile_source
+from mfmadsl.device.compiler import Compiled, CompileError, HipProgram, compile_program
 from mfmadsl.emulator.code_object import read_code_object
 from mfmadsl.emulator.sanitizer.sanitize import sanitize
 
@@ -19,12 +19,12 @@ LANES = np.arange(GROUPS * THREADS)
 EMPTY = 'extern "C" __global__ void k() {}'
 
 
-def source(text: str, *expressions: str) -> Source:
-    return Source(text, "program.hip", {}, (), expressions)
+def source(text: str, *expressions: str) -> HipProgram:
+    return HipProgram(text, "program.hip", {}, (), expressions)
 
 
 def compiled(text: str, *expressions: str) -> Compiled:
-    return compile_source(source(text, *expressions), "gfx942")
+    return compile_program(source(text, *expressions), "gfx942")
 
 
 def ran(body: str, out: Any, *arguments: Any, given: str = "") -> Any:
@@ -145,8 +145,8 @@ def test_options_and_headers_are_the_programs_own() -> None:
     text = '#include "of/own.h"\n' + EMPTY.replace("k()", "NAME(int *x)").replace(
         "{}", "{ *x = OWN; }"
     )
-    given = Source(text, "p", {"of/own.h": "#define OWN 7"}, ("-DNAME=own", "-g0"), ())
-    assert list(read_code_object(compile_source(given, "gfx942").code).kernels) == ["own"]
+    given = HipProgram(text, "p", {"of/own.h": "#define OWN 7"}, ("-DNAME=own", "-g0"), ())
+    assert list(read_code_object(compile_program(given, "gfx942").code).kernels) == ["own"]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_the_chip_is_that_of_the_options_or_the_devices(
     options: tuple[str, ...], arch: str
 ) -> None:
     given = replace(source(EMPTY), options=options)
-    assert read_code_object(compile_source(given, "gfx90a").code).arch == arch
+    assert read_code_object(compile_program(given, "gfx90a").code).arch == arch
 
 
 @pytest.mark.parametrize(
@@ -181,9 +181,9 @@ def test_the_chip_is_that_of_the_options_or_the_devices(
                 "{ *x = f(1); }"), "undefined hidden symbol: f"),
     ],
 )  # fmt: skip
-def test_what_does_not_compile_is_told_by_the_log(given: Source, said: str) -> None:
+def test_what_does_not_compile_is_told_by_the_log(given: HipProgram, said: str) -> None:
     with pytest.raises(CompileError, match=said) as caught:
-        compile_source(given, "gfx942")
+        compile_program(given, "gfx942")
     assert "/tmp" not in str(caught.value)
 
 
