@@ -14,8 +14,8 @@ from mfmadsl.environment.compilers import Command, find_c_compiler
 from mfmadsl.runtime.error import RuntimeBuildError
 
 _NAME = "libamdhip64.so"
-_SOURCES = {_NAME: "hip", "libhiprtc.so": "hiprtc"}
-"""Each library, and the folder of its sources."""
+_SOURCES = {_NAME: ("hip/*",), "libhiprtc.so": ("hiprtc/*", "hip/channel")}
+"""Each library, and its sources."""
 
 _VERSIONS = (5, 6, 7)  # of ROCm, that programs were linked with
 _FLAGS = (
@@ -31,7 +31,7 @@ def hip_library() -> Path:
     RuntimeBuildError if it is not there and cannot be made.
     """
     content = hashlib.sha256(" ".join(_FLAGS).encode())
-    for source in (each for library in _SOURCES for each in _sources(library, "*.[ch]")):
+    for source in (each for library in _SOURCES for each in _sources(library, ".[ch]")):
         content.update(source.name.encode() + b"\0" + source.read_bytes())
     folder = cache_folder() / f"hip-{content.hexdigest()[:16]}"
     if not _is_made(folder):
@@ -43,8 +43,9 @@ def _is_made(folder: Path) -> bool:
     return all(may_run(folder / name) for name in _SOURCES)
 
 
-def _sources(library: str, pattern: str) -> list[Path]:
-    return sorted((Path(__file__).parent / _SOURCES[library]).glob(pattern))
+def _sources(library: str, suffix: str) -> list[Path]:
+    folder = Path(__file__).parent
+    return sorted(path for name in _SOURCES[library] for path in folder.glob(name + suffix))
 
 
 def _make(folder: Path) -> None:
@@ -75,7 +76,7 @@ def _make(folder: Path) -> None:
 
 
 def _compile(compiler: Command, name: str, target: Path) -> None:
-    sources = map(str, _sources(name, "*.c"))
+    sources = map(str, _sources(name, ".c"))
     command = [*compiler, *_FLAGS, f"-Wl,-soname,{name}", *sources, "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:

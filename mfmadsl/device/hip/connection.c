@@ -3,15 +3,14 @@
    A request is two words, operation and bytes that follow; a reply is two words, a hipError_t and
    bytes that follow. The first request carries the descriptor of the memory that both sides share.
  */
+#include "channel.h"
 #include "runtime.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 Device device;
@@ -24,30 +23,10 @@ static hipError_t state = hipErrorNoDevice;
 void lock(void) { pthread_mutex_lock(&mutex); }
 void unlock(void) { pthread_mutex_unlock(&mutex); }
 
-static bool put(const void *bytes, size_t size) {
-  for (const char *at = bytes; size;) {
-    ssize_t n = send(channel, at, size, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n, size -= n;
-  }
-  return true;
-}
-
-static bool get(void *bytes, size_t size) {
-  for (char *at = bytes; size;) {
-    ssize_t n = recv(channel, at, size, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n, size -= n;
-  }
-  return true;
-}
-
 static bool skip(size_t size) {
   char some[256];
   for (; size; size -= size < sizeof some ? size : sizeof some)
-    if (!get(some, size < sizeof some ? size : sizeof some)) return false;
+    if (!get(channel, some, size < sizeof some ? size : sizeof some)) return false;
   return true;
 }
 
@@ -65,11 +44,11 @@ hipError_t ask2(Operation operation, const void *head, size_t head_size, const v
   if (state) return state;
   if (head_size + size > UINT32_MAX) return hipErrorInvalidValue;
   uint32_t request[2] = {operation, (uint32_t)(head_size + size)}, answer[2];
-  if (!put(request, sizeof request) || !put(head, head_size) || !put(body, size) ||
-      !get(answer, sizeof answer))
+  if (!put(channel, request, sizeof request) || !put(channel, head, head_size) ||
+      !put(channel, body, size) || !get(channel, answer, sizeof answer))
     return lost();
   size_t kept = answer[1] < room ? answer[1] : room;
-  if (!get(reply, kept) || !skip(answer[1] - kept)) return lost();
+  if (!get(channel, reply, kept) || !skip(answer[1] - kept)) return lost();
   if (got) *got = kept;
   return answer[0];
 }
@@ -93,7 +72,8 @@ static bool send_memory(int file) {
   header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS,
   header->cmsg_len = CMSG_LEN(sizeof file);
   memcpy(CMSG_DATA(header), &file, sizeof file);
-  return sendmsg(channel, &message, MSG_NOSIGNAL) == sizeof request && put(&start, sizeof start);
+  return sendmsg(channel, &message, MSG_NOSIGNAL) == sizeof request &&
+         put(channel, &start, sizeof start);
 }
 
 /* A child of `fork` has a copy of the socket, on which its words and its parent's would mix. As
@@ -106,19 +86,14 @@ static void forked(void) {
 }
 
 static hipError_t connect_to_emulator(void) {
-  const char *place = getenv("MFMADSL_DEVICE");
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (!place || strlen(place) >= sizeof address.sun_path) return hipErrorNoDevice;
-  strcpy(address.sun_path, place);
-  channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (channel < 0 || connect(channel, (struct sockaddr *)&address, sizeof address))
-    return hipErrorNoDevice;
+  channel = open_channel();
+  if (channel < 0) return hipErrorNoDevice;
   int file;
   hipError_t error = map_memory(&file);
   if (error) return error;
   uint32_t answer[2];
-  bool told = send_memory(file) && get(answer, sizeof answer) && !answer[0] &&
-              answer[1] == sizeof device && get(&device, sizeof device);
+  bool told = send_memory(file) && get(channel, answer, sizeof answer) && !answer[0] &&
+              answer[1] == sizeof device && get(channel, &device, sizeof device);
   close(file);
   return told ? hipSuccess : hipErrorNoDevice;
 }

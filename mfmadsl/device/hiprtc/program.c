@@ -2,13 +2,12 @@
 
    Sources go to the emulator, which has a clang compile them (`mfmadsl/device/compiler.py`), on a
    connection for each program; `connection.c` of the runtime says what requests and replies are. */
-#include <errno.h>
+#include "../hip/channel.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define API __attribute__((visibility("default")))
@@ -58,42 +57,19 @@ static bool add(Texts *to, const char *text) {
   return true;
 }
 
-static bool transfer(int channel, void *bytes, size_t size, bool send_it) {
-  for (char *at = bytes; size;) {
-    ssize_t n = send_it ? send(channel, at, size, MSG_NOSIGNAL) : recv(channel, at, size, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    at += n, size -= (size_t)n;
-  }
-  return true;
-}
-
-static int connected(void) {
-  const char *place = getenv("MFMADSL_DEVICE");
-  struct sockaddr_un address = {.sun_family = AF_UNIX};
-  if (!place || strlen(place) >= sizeof address.sun_path) return -1;
-  strcpy(address.sun_path, place);
-  int channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (channel >= 0 && !connect(channel, (struct sockaddr *)&address, sizeof address)) return channel;
-  if (channel >= 0) close(channel);
-  return -1;
-}
-
 /* What the emulator answers, in memory of its own; NULL where there is none. */
 static char *asked(Program *program, const Texts *options, uint32_t *status, uint32_t *size) {
   const Texts *parts[] = {&program->given, options, &program->names};
   uint32_t counts[3] = {program->headers, options->count, program->names.count};
   uint32_t request[2] = {COMPILE, sizeof counts}, answer[2];
   for (int i = 0; i < 3; i++) request[1] += parts[i]->size;
-  int channel = connected();
+  int channel = open_channel();
   if (channel < 0) return NULL;
-  bool sent = transfer(channel, request, sizeof request, true) &&
-              transfer(channel, counts, sizeof counts, true);
-  for (int i = 0; sent && i < 3; i++)
-    sent = transfer(channel, parts[i]->bytes, parts[i]->size, true);
+  bool sent = put(channel, request, sizeof request) && put(channel, counts, sizeof counts);
+  for (int i = 0; sent && i < 3; i++) sent = put(channel, parts[i]->bytes, parts[i]->size);
   char *reply = NULL;
-  if (sent && transfer(channel, answer, sizeof answer, false)) reply = malloc(answer[1] + 1u);
-  if (reply && !transfer(channel, reply, answer[1], false)) free(reply), reply = NULL;
+  if (sent && get(channel, answer, sizeof answer)) reply = malloc(answer[1] + 1u);
+  if (reply && !get(channel, reply, answer[1])) free(reply), reply = NULL;
   if (reply) *status = answer[0], *size = answer[1];
   close(channel);
   return reply;
