@@ -3,8 +3,9 @@ must not meet:
 
     python -m benchmarks.measured.gluon FOLDER
 
-writes FOLDER/KERNEL-CHIP-TYPE.s, and .json with LDS bytes and waves. What lies there already is
-not compiled again.
+writes FOLDER/KERNEL-CHIP-TYPE.s, and .json with LDS bytes and waves; and the settings of Triton's
+matmul of tiles of 256 x 256 x 64, as `benchmarks.gemm.triton_kernels` does. What lies there already
+is not compiled again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.gemm import triton_kernels
 from benchmarks.measured import gluon_gfx942, gluon_gfx950
 from benchmarks.triton_compile import compiled, keep
 
@@ -57,6 +59,8 @@ KERNELS = (
            WITHOUT_ACCUMULATION),
     Kernel("ping-pong", "gfx942", ("f16", "bf16"), gluon_gfx942.ping_pong, 8,
            {"PER_PHASE": 1, **_NEAR}, WITHOUT_ACCUMULATION),
+    Kernel("colliding", "gfx942", ("f16",), gluon_gfx942.ping_pong, 8,
+           {"PER_PHASE": 2, **_NEAR}, WITHOUT_ACCUMULATION),
 )  # fmt: skip
 
 
@@ -67,6 +71,11 @@ def main() -> None:
             path = folder / f"{kernel.name}-{kernel.arch}-{kind}.json"
             if not path.exists():
                 keep(path, partial(kernel.compile, kind))
+    for setting in triton_kernels.settings("gfx950"):
+        path = folder / f"gfx950.bf16.bt-{setting}.json"
+        if (setting.tile, setting.row_bytes) == ((256, 256), 128) and not path.exists():
+            make = partial(triton_kernels.compile_gemm, "gfx950", "bf16", True, setting)
+            keep(path, make)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-RISE = 1.3
-"""The power of the clock with which the energy of an operation of the compute dies grows: voltage
-follows the clock. Measured clocks of an MI355X, 2.34, 1.98 and 1.47 GHz where its matrix cores are
-busy for 30, 46 and 93 % of the time, have the work times clock^1.3 of each second about constant.
+RISE = 1.6
+"""The power of the clock with which the energy of an operation of the compute dies grows, as the
+square of the voltage does, which follows the clock. Found from a kernel that keeps the matrix cores
+of an MI355X half busy (docs/chip.md); AMD's figures of an MI300X and an MI325X, which differ by
+what their boards may draw, agree with anything from 1 to 2.
 """
 
 _STEPS = 40  # of halving, which leave nothing of any clock

@@ -27,13 +27,13 @@ def _by_kind(f16: float, bf16: float, octets: float, **others: float) -> Mapping
 _MI300X = Power(
     watts=750,
     idle=200,
-    matrix=_by_kind(1.51, 1.22, 0.81),
+    matrix=_by_kind(2.07, 1.67, 1.01),
     lds=3.2,
     l2=9.6,
     beyond=31,
     memory=48,
 )
-_MI355X = replace(_MI300X, watts=1400, matrix=_by_kind(1.1, 0.95, 0.5, fp4=0.25))
+_MI355X = replace(_MI300X, watts=1400, matrix=_by_kind(1.55, 1.24, 0.52, fp4=0.4))
 
 MI300X = GpuProduct(
     name="MI300X",

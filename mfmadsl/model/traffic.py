@@ -47,18 +47,20 @@ class Path:
 
 
 def traffic_of(
-    product: GpuProduct, requested: float, stored: float, sharing: Sharing, footprint: float
-) -> MemoryTraffic:
+    product: GpuProduct, requested: float, stored: float, sharing: Sharing, footprint: float,
+    warm: bool = False,
+) -> MemoryTraffic:  # fmt: skip
     """The traffic of a launch that reads `footprint` different bytes, `requested` with repetitions.
 
     Rounds of workgroups follow each other: what they find of the last one's lines depends on
-    whether all that is read fits into a cache.
+    whether all that is read fits into a cache. If it does, and another launch has read it before,
+    so that the caches are `warm`, it does not come from behind them at all.
     """
     beyond, memory = requested * sharing.die, requested * sharing.chip
     if footprint <= product.l2_bytes:
-        beyond = min(beyond, footprint * product.dies)
+        beyond = 0.0 if warm else min(beyond, footprint * product.dies)
     if footprint <= max(product.mall_bytes, product.l2_bytes):
-        memory = min(memory, footprint)
+        memory = 0.0 if warm else min(memory, footprint)
     return MemoryTraffic(requested, beyond, min(memory, beyond), stored)
 
 

@@ -27,7 +27,7 @@ class Work:
     of each kind of unit of one workgroup, summed over the SIMDs. `lds` are the bytes that go into
     the LDS and out of it, of one workgroup. `idle` are the cycles of a compute unit in which its
     workgroups find that there is nothing to do for them. Where workgroups are `uneven` the numbers
-    of one are those of the mean.
+    of one are those of the mean. Caches are `warm` where a launch before has read the same.
     """
 
     groups: int
@@ -43,6 +43,7 @@ class Work:
     lds: float = 0.0
     idle: int = 0
     uneven: Uneven | None = None
+    warm: bool = False
 
 
 class LaunchTime:
@@ -58,7 +59,7 @@ class LaunchTime:
         self.product, self._chip, self._work, self._simulate = product, chip, work, simulate
         self.traffic = traffic_of(
             product, work.requested * work.groups, work.stored * work.groups, work.sharing,
-            work.footprint,
+            work.footprint, work.warm,
         )  # fmt: skip
         most = ceil(ceil(work.groups / product.dies) / product.units_of_die)
         self._full, self._rest = divmod(most, work.resident)

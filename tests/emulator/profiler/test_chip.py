@@ -21,6 +21,7 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.gemm import Gemm
 from mfmadsl.language import find
 from mfmadsl.model import PRODUCTS, architecture
+from mfmadsl.model.power import RISE
 from mfmadsl.model.traffic import Path, Sharing
 from mfmadsl.report.profile import profile_json, profile_table
 from mfmadsl.report.schema import json_schema
@@ -111,11 +112,26 @@ def test_power_changes_nothing_where_there_is_enough() -> None:
     assert found.limit == "latency"
 
 
+@pytest.mark.parametrize(
+    ("footprint", "beyond", "memory"),
+    [(3 << 20, 0, 0), (200 << 20, 304e6, 0), (300 << 20, 304e6, 152e6)],
+)
+def test_warm_caches_hold_what_fits_them(footprint: int, beyond: float, memory: float) -> None:
+    """Of a megabyte of each workgroup all comes from behind the L2s and half from HBM, but what
+    4 MiB of an L2 hold, and 256 MiB of the cache behind them."""
+    done = work(requested=1e6, footprint=footprint, sharing=Sharing(1, 0.5), warm=True)
+    found = time_of(done, {1: 100}).traffic
+    assert (found.requested, found.beyond, found.memory) == pytest.approx((304e6, beyond, memory))
+    cold = time_of(replace(done, warm=False), {1: 100}).traffic
+    assert cold.beyond > 0
+    assert cold.memory == pytest.approx(min(152e6, footprint, cold.beyond))
+
+
 @pytest.mark.parametrize("more", [1.5, 3.0])
 def test_the_clock_falls_until_the_board_draws_what_it_may(more: float) -> None:
-    """Work and clock^2.3 have a constant product, as in what was measured of an MI355X."""
+    """The energy of the same work grows with a power of the clock, and so does its speed."""
     found = time_of(drawing(more * FREE), SECOND)
-    share = more ** (-1 / 2.3)
+    share = more ** (-1 / (1 + RISE))
     assert (found.clock, found.seconds) == pytest.approx((2100 * share, 1 / share))
     assert found.shares["power"] == pytest.approx(1)
     assert found.limit == "power"
@@ -135,7 +151,7 @@ def test_waiting_for_memory_takes_as_long_at_any_clock() -> None:
     assert len(latencies) == 2
     assert latencies[1] < latencies[0]
     assert found.seconds == pytest.approx((0.5 + 0.5 * share) / share, rel=0.01)
-    assert 2 * share**1.3 / found.seconds == pytest.approx(1, rel=0.01)
+    assert 2 * share**RISE / found.seconds == pytest.approx(1, rel=0.01)
 
 
 @pytest.mark.parametrize(
