@@ -1,27 +1,39 @@
 """The model of a whole chip beside what was measured on chips: the tables of docs/chip.md.
 
-    python -m benchmarks.chip [--kernels FOLDER]
+    python -m benchmarks.chip [--kernels FOLDER] [--workers N]
 
-HipKittens' authors measured Triton's matmul and the hit rates of caches on an MI355X (arXiv
-2511.08083). Triton compiles its settings here (a few minutes, kept in FOLDER); of those of tiles of
-256 x 256 the one that the model finds the fastest at 4096 cubed counts.
+Triton compiles the kernels here (a few minutes, kept in FOLDER), and the model takes some 40
+minutes of one core for all of them. Of Triton's matmul that setting counts which the model finds
+the fastest at 4096 cubed.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 
-from benchmarks.call import command
+import numpy as np
+
+import mfmadsl
+from benchmarks.call import command, count
 from benchmarks.gemm.case import Case
 from benchmarks.gemm.peer import ROOT, TRITON_FAILED, Kernel, kernels
+from benchmarks.measured.figures import FIGURES, SOURCES, Figure, Shape
+from mfmadsl.emulator.profiler import ChipTime
+from mfmadsl.model import PRODUCTS
+from mfmadsl.model.numpy_type import numpy_type
 from tests.emulator.profiler.tile_orders import LARGE, SMALL, by_dies, by_rows, hits, of_tiles
 
 CASE = Case("gfx950", "bf16", "bt")
-TRITON = {4096: 994, 8192: 1144}
-"""TFLOP/s of bfloat16 that were measured, by M = N = K."""
+TILE = 256  # rows and columns of C of a workgroup of all these kernels
+DTYPES = {"f16": "float16", "bf16": "bfloat16", "bf8": "float8_e5m2"}
 
 RATES = [
     ("14592, by rows", by_rows(57), LARGE, (0.36, 0.76)),
@@ -32,22 +44,69 @@ RATES = [
     ("9216, window 5, chunk 25", by_dies(48 * 36, 36, 5, 25), SMALL, (0.75, 0.93)),
 ]
 
-
-def tflops(kernel: Kernel, size: int) -> float:
-    """What a kernel of Triton's does of a cube, in the model."""
-    return 2 * size**3 / kernel.seconds((size, size, size)) / 1e12
+Point = tuple[str, str, str, Shape]
 
 
-def triton(folder: Path) -> Iterator[str]:
-    large = [kernel for kernel in kernels(CASE, folder) if kernel.tile == (256, 256)]
-    best = max(large, key=lambda kernel: tflops(kernel, 4096))
-    yield f"Triton, {best.setting}:"
+def point_of(figure: Figure) -> Point:
+    """What is modelled of a figure: its kernel, product, type and shape."""
+    return figure.kernel, figure.product, figure.kind, figure.shape
+
+
+def modelled(point: Point, folder: Path) -> ChipTime:
+    """The time of one of the kernels that are written in Gluon."""
+    name, product, kind, (m, n, k) = point
+    path = folder / f"{name}-{PRODUCTS[product].arch}-{kind}.s"
+    facts = json.loads(path.with_suffix(".json").read_text())
+    operand = numpy_type(DTYPES[kind])
+    out = numpy_type(DTYPES["f16" if kind == "bf8" else kind])
+    arrays = [np.ones((m, k), operand), np.ones((n, k), operand), np.zeros((m, n), out)]
+    return mfmadsl.profile(
+        path.read_text(),
+        [*arrays, *map(np.int32, (m, n, k)), None, None],
+        (m // TILE * (n // TILE),),
+        (64 * facts["waves"],),
+        lds_bytes=facts["lds_bytes"],
+        product=product,
+    ).on_chip
+
+
+def triton(folder: Path, pool: Executor) -> Kernel:
+    """The setting of Triton's matmul that the model finds the fastest."""
+    every = kernels(CASE, folder)
+    seconds = pool.map(partial(Kernel.seconds, shape=(4096, 4096, 4096)), every)
+    return min(zip(seconds, every, strict=True), key=lambda pair: pair[0])[1]
+
+
+def row(figure: Figure, time: ChipTime) -> str:
+    m, n, k = figure.shape
+    busy = time.shares["matrix cores"]
+    return (
+        f"| {figure.kernel} ({figure.source}) | {figure.product} | {figure.kind} | {m}x{n}x{k} "
+        f"| {figure.measured:g} | {time.tflops:.0f} | {time.tflops / figure.measured - 1:+.0%} "
+        f"| {busy:.0%} | {time.clock:.0f} | {figure.found} |"
+    )
+
+
+def table(figures: Sequence[Figure], times: Sequence[ChipTime]) -> Iterator[str]:
+    """All figures beside the model, and how far it is off on the average."""
+    yield (
+        "| kernel | product | type | M x N x K | measured, TFLOP/s | model | off by | matrix cores "
+        "| MHz | found with it |"
+    )
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+    for figure, time in zip(figures, times, strict=True):
+        yield row(figure, time)
+    errors = [abs(t.tflops / f.measured - 1) for f, t in zip(figures, times, strict=True)]
+    predicted = [error for f, error in zip(figures, errors, strict=True) if not f.found]
     yield ""
-    yield "| M = N = K | measured, TFLOP/s | model | off by |"
-    yield "| --- | --- | --- | --- |"
-    for size, measured in TRITON.items():
-        found = tflops(best, size)
-        yield f"| {size} | {measured} | {found:.0f} | {found / measured - 1:+.0%} |"
+    yield (
+        f"Of {len(figures)} figures {len(predicted)} are predicted. These are off by "
+        f"{fmean(predicted):.1%} on the average and {max(predicted):.0%} at most, all by "
+        f"{fmean(errors):.1%}."
+    )
+    yield ""
+    for letter, source in SOURCES.items():
+        yield f"- {letter}: {source}"
 
 
 def rates() -> Iterator[str]:
@@ -61,14 +120,25 @@ def rates() -> Iterator[str]:
 def main() -> None:
     """Print the tables."""
     parser = command(__doc__)
-    parser.add_argument("--kernels", type=Path, default=ROOT / "build" / "triton")
-    folder = parser.parse_args().kernels
+    parser.add_argument("--kernels", type=Path, default=ROOT / "build" / "measured")
+    parser.add_argument("--workers", type=count, default=os.cpu_count() or 1)
+    given = parser.parse_args()
+    folder = given.kernels
     folder.mkdir(parents=True, exist_ok=True)
     # In a process of its own, for Triton brings an LLVM that TVM's must not meet.
-    program = [sys.executable, "-m", "benchmarks.gemm.triton_kernels", str(folder), str(CASE)]
+    program = [sys.executable, "-m", "benchmarks.measured.gluon", str(folder)]
     if subprocess.run(program, cwd=ROOT, check=False).returncode:
         raise SystemExit(TRITON_FAILED)
-    for line in (*triton(folder), "", *rates()):
+    own = [figure for figure in FIGURES if figure.kernel != "triton"]
+    points = list(dict.fromkeys(map(point_of, own)))
+    with ProcessPoolExecutor(given.workers) as pool:
+        found = dict(zip(points, pool.map(partial(modelled, folder=folder), points), strict=True))
+        best = triton(folder, pool)
+    times = [found[point_of(figure)] for figure in own]
+    others = [figure for figure in FIGURES if figure.kernel == "triton"]
+    times += [best.profile(figure.shape).on_chip for figure in others]
+    for line in (*table([*own, *others], times), "", f"Triton's setting: {best.setting}", "",
+                 *rates()):  # fmt: skip
         print(line, flush=True)
 
 

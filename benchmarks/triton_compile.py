@@ -13,14 +13,15 @@ from typing import Any
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.experimental.gluon._runtime import GluonASTSource
 
 
 def compiled(
     function: Any, arch: str, arguments: Mapping[str, str], constants: Mapping[str, Any],
     options: Mapping[str, Any], any_number: Collection[str],
 ) -> Any:  # fmt: skip
-    """The kernel of a function for these types of its arguments, which are multiples of 16 but for
-    those that may be `any_number`."""
+    """The kernel of a function of Triton's, or of Gluon's, for these types of its arguments, which
+    are multiples of 16 but for those that may be `any_number`."""
     signature = {**arguments, **dict.fromkeys(constants, "constexpr")}
     attributes = {
         (position,): [["tt.divisibility", 16]]
@@ -28,7 +29,8 @@ def compiled(
         for position, name in enumerate(signature)
         if name not in (*constants, *any_number)
     }
-    source = ASTSource(function, signature, dict(constants), attributes)
+    language = GluonASTSource if function.is_gluon() else ASTSource
+    source = language(function, signature, dict(constants), attributes)
     return triton.compile(source, GPUTarget("hip", arch, 64), dict(options))
 
 

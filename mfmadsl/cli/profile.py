@@ -86,11 +86,16 @@ def _other_options(command: Command) -> Command:
     type=PRODUCT,
     help="The product that has the chip, of which the time is told.",
 )
+@click.option(
+    "--warm",
+    is_flag=True,
+    help="Have the caches hold what another launch with the same arguments has left there.",
+)
 @REPORT
 @_other_options
 def profile(
     budget: int | None, form: str, timeline: Path | None, full: bool, launch: int,
-    product: str | None, report: Path | None, against: Path | None, **options: Any,
+    product: str | None, warm: bool, report: Path | None, against: Path | None, **options: Any,
 ) -> None:  # fmt: skip
     """Tell what a kernel executes, moves and waits for on one compute unit, and for how long on a
     whole chip."""
@@ -113,8 +118,8 @@ def profile(
         with shown("profiling") as progress:
             for path, (kernel, values) in zip(paths, kernels, strict=True):
                 found = run_it(
-                    kernel, values, full=full, launch=launch, product=product, progress=progress,
-                    **budget_of(budget),
+                    kernel, values, full=full, launch=launch, product=product, warm=warm,
+                    progress=progress, **budget_of(budget),
                 )  # fmt: skip
                 start = kernel.launches(values)[launch]
                 title = "" if against is None else str(path)

@@ -24,6 +24,9 @@ class Architecture:
     E: AMD's analytical model of MI300X: LDS 48, L1 hit 144, L2 hit 254 cycles.
     F: HipKittens (arXiv 2511.08083), measured lane phases of LDS instructions on MI355X.
     G: AMD, "Avoiding LDS Bank Conflicts on AMD GPUs" (ROCm blogs, 2025), for MI300X.
+    Q: AMD, ROCm/gfx950-gluon-tutorials, docs/lds_throughput.md, tcp_bound_tile_model.md and
+       kernels/gemm/gfx942: traces of MI355X and MI300X. Of other chips no figure is known: they are
+       taken to have the same.
     H: MMA-Sim (arXiv 2511.10909), what matrix cores of MI100, MI200 and MI300 compute.
 
     What it is called, and how waves run:
@@ -76,12 +79,17 @@ class Architecture:
     - `lds_banks`: of four bytes, each read or written once a cycle (A, section 11.1; G).
     - `lds_read_banks`: those that one cycle's reads spread over (D, F, G).
     - `lds_bytes_per_cycle`: what goes in or out in a cycle (A, section 11).
+    - `lds_queue`: instructions that wait for the LDS, of two SIMDs together (Q).
+    - `lds_store_bytes`: what a wave sends to the LDS in a cycle when it stores, ahead of which it
+      does nothing else: 16 cycles for 16 bytes a lane (Q).
 
     Memory:
 
     - `line_bytes`: a cache line of the vector L1 cache (C).
     - `l1_bytes`: all of the vector L1 cache of a compute unit (D).
     - `l1_bytes_per_cycle`, `l1_latency`: of a hit in the vector L1 cache (C; E).
+    - `memory_queue`: vector memory instructions of a compute unit that wait for the vector L1, which
+      takes up as many as it has lines for what they fetch (Q).
     - `l2_bytes_per_cycle`: from the L2 to a compute unit (D); `l2_latency`: of a hit in it (E).
     - `scalar_latency`: of a hit in the scalar cache (B, E).
     - `wide_loads_to_lds`: loads of 16 bytes a lane go into the LDS, past the registers (B).
@@ -134,10 +142,13 @@ class Architecture:
     lds_banks: int
     lds_read_banks: int
     lds_bytes_per_cycle: int
+    lds_queue: int
+    lds_store_bytes: int
     line_bytes: int
     l1_bytes: int
     l1_bytes_per_cycle: int
     l1_latency: int
+    memory_queue: int
     l2_bytes_per_cycle: int
     l2_latency: int
     scalar_latency: int

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mfmadsl.model.power import Power
+
 
 @dataclass(frozen=True)
 class GpuProduct:
@@ -21,11 +23,18 @@ class GpuProduct:
        bandwidth MI300X reaches.
     N: AMD, rocm-amdgpu-bench on MI100.
     P: AITER's assembly for MXFP4, 16384 cubed on MI355X (ROCm/FlyDSL, issue 990).
+    R: Keckler et al., "GPUs and the Future of Parallel Computing" (IEEE Micro, 2011): energies at
+       28 nm. 32 bytes take 50 pJ in an SRAM of 8 KiB, 26 pJ over 1 mm, 256 over 10, 1000 over 20.
+    S: found from measured kernels; docs/chip.md says from which.
+    T: Micron, "Ultra-Bandwidth Solutions": HBM2E, 6 pJ a bit.
     O: rocm-origami, AMD's analytical model: a split K takes 10,000 cycles more, here of 2100 MHz.
 
     - `arch`: the chip's name; `compute_units` and `dies`, of what is one device (I).
     - `clock`: the highest, in MHz (I).
-    - `l2_bytes`: of each die; `l2_bandwidth`: of all of them at the highest clock (E; N).
+    - `l2_bytes`: of each die; `l2_peak`: of all of them at the highest clock, 2048 bytes a cycle and
+      die (D, CDNA 3; N). Traces of an MI355X have its compute units get two thirds of that, and wait
+      for latencies only (`Architecture`, Q).
+    - `l2_bandwidth`: what a microbenchmark got of it (E; N). An estimate of tilings takes it.
     - `mall_bytes`, `mall_bandwidth`: of the cache of all dies, 0 where there is none (I; E).
     - `memory_bytes`: of HBM (I).
     - `memory_bandwidth`: the peak of HBM (I); `memory_share`: how much of it is reached (M).
@@ -34,7 +43,8 @@ class GpuProduct:
     - `launch`: from the end of one launch to the start of the next, which reads what it wrote (O).
     - `sustained`: TFLOP/s that the power allows in matrix instructions, by the wider type of A and
       B (J, K; four bits P); those of eight bits are taken for alike, and those of six, of which no
-      figure is known, for as much. Where there is none, the highest clock holds.
+      figure is known, for as much. An estimate of tilings takes them.
+    - `power`: what its work draws; None where nobody has measured it, and the highest clock holds.
     """
 
     name: str
@@ -44,6 +54,7 @@ class GpuProduct:
     clock: int
     l2_bytes: int
     l2_bandwidth: float
+    l2_peak: float
     mall_bytes: int
     mall_bandwidth: float
     memory_bytes: int
@@ -54,6 +65,7 @@ class GpuProduct:
     memory_latency: float
     launch: float
     sustained: Mapping[str, float]
+    power: Power | None
 
     def power_limit(self, *kinds: str) -> float | None:
         """The TFLOP/s that the power allows of elements of these types, of the type that takes

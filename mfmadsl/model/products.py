@@ -12,16 +12,28 @@ from types import MappingProxyType
 from mfmadsl.argument import check_type, described
 from mfmadsl.error import ArgumentError
 from mfmadsl.model.chips import ARCHITECTURES, GFX90A, GFX908, GFX942, GFX950
+from mfmadsl.model.power import Power
 from mfmadsl.model.product import GpuProduct
 
 _MIB = 1024 * 1024
 _GIB = 1024 * _MIB
 
 
-def _sustained(f16: float, bf16: float, octets: float, **others: float) -> Mapping[str, float]:
+def _by_kind(f16: float, bf16: float, octets: float, **others: float) -> Mapping[str, float]:
     kinds = dict.fromkeys(("fp8", "bf8", "i8", "fp6", "bf6"), octets)
     return MappingProxyType({"f16": f16, "bf16": bf16, **kinds, **others})
 
+
+_MI300X = Power(
+    watts=750,
+    idle=200,
+    matrix=_by_kind(2.07, 1.67, 1.01),
+    lds=3.2,
+    l2=9.6,
+    beyond=31,
+    memory=48,
+)
+_MI355X = replace(_MI300X, watts=1400, matrix=_by_kind(1.55, 1.24, 0.52, fp4=0.4))
 
 MI300X = GpuProduct(
     name="MI300X",
@@ -31,6 +43,7 @@ MI300X = GpuProduct(
     clock=2100,
     l2_bytes=4 * _MIB,
     l2_bandwidth=17_000,
+    l2_peak=34_406,
     mall_bytes=256 * _MIB,
     mall_bandwidth=7_310,
     memory_bytes=192 * _GIB,
@@ -40,14 +53,16 @@ MI300X = GpuProduct(
     mall_latency=300,
     memory_latency=500,
     launch=4_760,
-    sustained=_sustained(654, 708, 1273),
+    sustained=_by_kind(654, 708, 1273),
+    power=_MI300X,
 )
 MI325X = replace(
     MI300X,
     name="MI325X",
     memory_bytes=256 * _GIB,
     memory_bandwidth=6_000,
-    sustained=_sustained(787, 831, 1408),
+    sustained=_by_kind(787, 831, 1408),
+    power=replace(_MI300X, watts=1000),
 )
 MI355X = replace(
     MI300X,
@@ -55,11 +70,13 @@ MI355X = replace(
     arch=GFX950.name,
     compute_units=256,
     clock=2400,
+    l2_peak=39_322,
     mall_bandwidth=8_530,
     memory_bytes=288 * _GIB,
     memory_bandwidth=8_000,
     unit_share=0.008,
-    sustained=_sustained(1515, 1600, 2710, fp4=5590),
+    sustained=_by_kind(1515, 1600, 2710, fp4=5590),
+    power=_MI355X,
 )
 MI250X = replace(
     MI300X,
@@ -70,12 +87,14 @@ MI250X = replace(
     clock=1700,
     l2_bytes=8 * _MIB,
     l2_bandwidth=5_500,
+    l2_peak=5_500,
     mall_bytes=0,
     mall_bandwidth=0,
     memory_bytes=64 * _GIB,
     memory_bandwidth=1_638,
     unit_share=0.03,
     sustained=MappingProxyType({}),
+    power=None,
 )
 MI100 = replace(
     MI250X,
@@ -84,6 +103,7 @@ MI100 = replace(
     compute_units=120,
     clock=1502,
     l2_bandwidth=2_530,
+    l2_peak=2_530,
     memory_bytes=32 * _GIB,
     memory_bandwidth=1_229,
 )

@@ -47,28 +47,33 @@ class Path:
 
 
 def traffic_of(
-    product: GpuProduct, requested: float, stored: float, sharing: Sharing, footprint: float
-) -> MemoryTraffic:
+    product: GpuProduct, requested: float, stored: float, sharing: Sharing, footprint: float,
+    warm: bool = False,
+) -> MemoryTraffic:  # fmt: skip
     """The traffic of a launch that reads `footprint` different bytes, `requested` with repetitions.
 
     Rounds of workgroups follow each other: what they find of the last one's lines depends on
-    whether all that is read fits into a cache.
+    whether all that is read fits into a cache. If it does, and another launch has read it before,
+    so that the caches are `warm`, it does not come from behind them at all.
     """
     beyond, memory = requested * sharing.die, requested * sharing.chip
     if footprint <= product.l2_bytes:
-        beyond = min(beyond, footprint * product.dies)
+        beyond = 0.0 if warm else min(beyond, footprint * product.dies)
     if footprint <= max(product.mall_bytes, product.l2_bytes):
-        memory = min(memory, footprint)
+        memory = 0.0 if warm else min(memory, footprint)
     return MemoryTraffic(requested, beyond, min(memory, beyond), stored)
 
 
 def path_of(
-    product: GpuProduct, traffic: MemoryTraffic, sharing: Sharing, units: int, l2_latency: int
-) -> Path:
-    """The way to memory while so many compute units are busy, in cycles of the highest clock."""
-    cycles = product.clock / 1000  # of a nanosecond
+    product: GpuProduct, traffic: MemoryTraffic, sharing: Sharing, units: int, l2_latency: int,
+    clock: float = 1.0, l2_bandwidth: float | None = None,
+) -> Path:  # fmt: skip
+    """The way to memory while so many compute units are busy, in cycles at a share of the highest
+    clock. The L2s, with the product's bandwidth or another, keep time with the compute units; what
+    is behind them does not."""
+    cycles = product.clock * clock / 1000  # of a nanosecond
     share = min(1 / units, product.unit_share) / cycles
-    l2 = product.l2_bandwidth / cycles / units
+    l2 = (l2_bandwidth or product.l2_bandwidth) * clock / cycles / units
     reads = max(1.0, traffic.requested)
     read = max(
         1 / l2,

@@ -20,7 +20,9 @@ def chip_json(time: ChipTime) -> dict[str, Any]:
         "clock_mhz": round(time.clock),
         "cycles": time.cycles,
         "seconds": time.seconds,
+        "end_to_end_seconds": time.end_to_end,
         "tflops": round(time.tflops, 3),
+        "useful_tflops": round(time.useful_tflops, 3),
         "limit": time.limit,
         "shares": {name: round(share, 4) for name, share in time.shares.items()},
         "rounds": time.rounds,
@@ -40,6 +42,8 @@ def chip_lines(time: ChipTime) -> list[str]:
     told = [f"{name} {share:.0%}" for name, share in shares if share >= _TOLD]
     launches = f" in {time.launches} launches" if time.launches > 1 else ""
     rate = f", {time.tflops:.0f} TFLOP/s" if time.flops else ""
+    if round(time.useful) < round(time.flops):
+        rate += f" of which {time.useful_tflops:.0f} within the matrices"
     told_of = f"{time.product.name}, modelled: {time.seconds * 1e6:.1f} us"
     return [
         f"chip        {told_of} at {time.clock:.0f} MHz{launches}{rate}, limited by {time.limit}",

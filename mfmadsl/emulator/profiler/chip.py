@@ -2,47 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
-from math import ceil
 
-from mfmadsl.emulator.profiler.timing import Timing
-from mfmadsl.emulator.profiler.uneven import Uneven
+from mfmadsl.emulator.profiler.launch_time import LaunchTime, Simulate, Work
+from mfmadsl.error import MfmadslError
 from mfmadsl.model import Architecture, GpuProduct
-from mfmadsl.model.traffic import MemoryTraffic, Path, Sharing, path_of, traffic_of
+from mfmadsl.model.power import share_of_clock
+from mfmadsl.model.traffic import MemoryTraffic
+
+_ROUNDING = 0.02
+"""Times are whole cycles, and of rounds those that were looked at count for others."""
 
 _BUSY = 0.5
 """A launch that keeps nothing busy for more than this share of its time waits for latencies."""
 
-Simulate = Callable[[int, Path], Timing]
-"""The cycles of so many workgroups on one compute unit, with a way to memory."""
 
-
-@dataclass(frozen=True)
-class Work:
-    """What a launch is, and what its workgroups do.
-
-    `resident` is how many a compute unit holds at once. `requested` and `stored` are the bytes of
-    lines of one workgroup, `footprint` those of all arguments that are read. `flops` are the
-    operations of all matrix instructions, and `switching` those of elements that a sparse A stores,
-    by type, of which the share `inside` is none of the zeros beyond an edge; and `busy` the cycles
-    of each kind of unit of one workgroup, summed over the SIMDs. `idle` are the cycles of a compute
-    unit in which its workgroups find that there is nothing to do for them. Where workgroups are
-    `uneven` the numbers of one are those of the mean.
-    """
-
-    groups: int
-    resident: int
-    requested: float
-    stored: float
-    footprint: float
-    sharing: Sharing
-    flops: float
-    switching: Mapping[str, float]
-    inside: float
-    busy: Mapping[str, float]
-    idle: int = 0
-    uneven: Uneven | None = None
+class ModelError(MfmadslError):
+    """The model says what cannot be: a fault of mfmadsl."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +27,10 @@ class ChipTime:
     """What a product takes for one launch, or for all of some work.
 
     `clock` is in MHz: the highest, or what the power allows. `shares` says for what limits a launch
-    which share of the time it would take by itself, and `limit` names the largest. `rounds` are
-    those of workgroups on the compute unit that has most of them.
+    which share of the time it would take by itself, and `limit` names the largest; of `power` it is
+    the part of what the board may draw beside its idle power. `rounds` are those of workgroups on
+    the compute unit that has most of them. `flops` are the operations of the matrix instructions,
+    `useful` those of them that are not seen to lie beyond an edge.
     """
 
     product: GpuProduct
@@ -62,6 +41,7 @@ class ChipTime:
     rounds: int
     launches: int
     shares: Mapping[str, float]
+    useful: float
 
     @property
     def cycles(self) -> int:
@@ -74,10 +54,22 @@ class ChipTime:
         return self.flops / self.seconds / 1e12
 
     @property
+    def useful_tflops(self) -> float:
+        """Multiply-adds of elements of the matrices."""
+        return self.useful / self.seconds / 1e12
+
+    @property
+    def end_to_end(self) -> float:
+        """Seconds with the cost of the first launch, which a host sees that waits for the end."""
+        return self.seconds + self.product.launch / 1e9
+
+    @property
     def limit(self) -> str:
-        """What keeps it from being faster."""
-        name = max(self.shares, key=lambda name: self.shares[name])
-        return name if self.shares[name] >= _BUSY else "latency"
+        """What keeps it from being faster. Power does where it keeps the clock down."""
+        free = self.clock >= self.product.clock
+        shares = {name: x for name, x in self.shares.items() if not (free and name == "power")}
+        name = max(shares, key=lambda name: shares[name])
+        return name if shares[name] >= _BUSY else "latency"
 
 
 def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Simulate) -> ChipTime:
@@ -86,52 +78,40 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     Workgroups go to the dies in turn, and within one to its compute units; one that holds several
     gets as many as it can. They start and end together, so that a round takes as long as its
     workgroups do, and the last one may leave compute units idle. Uneven ones follow each other as
-    places become free. If the matrix cores would do more than the power allows, the clock falls
-    until they do as much; operations on the zeros beyond an edge, and on those that a sparse A does
-    not store, switch nothing and take none.
-    """
-    most = ceil(ceil(work.groups / product.dies) / product.units_of_die)
-    full, rest = divmod(most, work.resident)
-    busy = work.groups / (product.compute_units * most)
-    traffic = traffic_of(
-        product, work.requested * work.groups, work.stored * work.groups, work.sharing,
-        work.footprint,
-    )  # fmt: skip
+    places become free. The clock is the highest at which the work draws what the board may draw:
+    compute units and L2s keep time with it, what is behind them does not. Operations on the zeros
+    beyond an edge, and on those that a sparse A does not store, switch nothing and take no energy.
 
-    units = min(work.groups, product.compute_units)
-    path = path_of(product, traffic, work.sharing, units, chip.l2_latency)
-    if work.uneven is None:
-        cycles = full * simulate(work.resident, path).cycles if full else 0
-        cycles += simulate(rest, path).cycles if rest else 0
-    else:
-        busy = work.uneven.busy
-        cycles = round(work.uneven.rounds * simulate(work.resident, path).cycles)
-    cycles += work.idle
-    moving = {
-        "L2": traffic.requested / product.l2_bandwidth / 1e9,
-        "MALL": traffic.beyond / product.beyond_l2 / 1e9 if product.mall_bytes else 0.0,
-        "HBM": (traffic.memory + traffic.stored) / product.reached_bandwidth / 1e9,
-    }
-    # What the vector L1s have depends on when waves ask: the way to memory knows an average of it.
-    fastest = max(cycles / product.clock / 1e6, *moving.values())
-    power = sum(
-        work.inside * flops / product.sustained[kind] / 1e12
-        for kind, flops in work.switching.items()
-        if kind in product.sustained
-    )
-    seconds = max(fastest, power)
-    simds = product.compute_units * chip.simds * product.clock * 1e6
+    Raises ModelError where the model contradicts itself: where it has more done than a unit can.
+    """
+    launch = LaunchTime(product, chip, work, simulate)
+    power, energy, seconds = product.power, launch.energy, launch.seconds
+    share = 1.0
+    if power is not None:
+        share = share_of_clock(power, energy, lambda share: seconds(1.0) / share)
+        if share < 1.0:
+            # With a second clock it is known what of the time goes with it, and what does not.
+            launch.look_at(share)
+            share = share_of_clock(power, energy, seconds)
+    simds = product.compute_units * chip.simds * product.clock * share * 1e6
     units_of = {"matrix cores": ("matrix", simds), "vector ALUs": ("valu", simds)}
     units_of |= {"LDS": ("lds", simds / chip.simds), "L1": ("vmem", simds / chip.simds)}
+    took = seconds(share)
     shares = {
-        name: work.busy.get(unit, 0) * work.groups / rate / seconds
+        name: work.busy.get(unit, 0) * work.groups / rate / took
         for name, (unit, rate) in units_of.items()
     }
-    shares |= {"power": power / seconds}
-    shares |= {name: time / seconds for name, time in moving.items()}
-    shares |= {"idle compute units": 1 - busy}
-    clock = product.clock * fastest / seconds
-    return ChipTime(product, seconds, clock, work.flops, traffic, full + bool(rest), 1, shares)
+    if power is not None:
+        shares |= {"power": energy.at(share) / took / (power.watts - power.idle)}
+    shares |= {name: time / took for name, time in launch.moving(share).items()}
+    shares |= {"idle compute units": 1 - launch.busy}
+    for name, part in shares.items():
+        if part > 1 + _ROUNDING:
+            raise ModelError(f"the model of {product.name} is wrong: {name} at {part:.0%} of a peak")
+    return ChipTime(
+        product, took, product.clock * share, work.flops, launch.traffic, launch.rounds, 1, shares,
+        work.flops * work.inside,
+    )  # fmt: skip
 
 
 def together(times: Sequence[ChipTime]) -> ChipTime:
@@ -153,4 +133,5 @@ def together(times: Sequence[ChipTime]) -> ChipTime:
         sum(time.rounds for time in times),
         len(times),
         {**shares, "launches": gaps / seconds},
+        sum(time.useful for time in times),
     )

@@ -129,6 +129,7 @@ def profile(
     full: bool = False,
     launch: int = 0,
     product: str | None = None,
+    warm: bool = False,
     progress: Progress | None = None,
 ) -> Profile:
     """Run the workgroups that share one compute unit, and model how long they take.
@@ -140,7 +141,8 @@ def profile(
     can hold, as it would of a larger grid.
 
     `on_chip` is the time of all launches on a whole product, such as "MI300X" or "MI325X"; without
-    a name, on the first that has the chip.
+    a name, on the first that has the chip. Each launch finds caches cold, or with `warm` as another
+    launch with the same arguments has left them.
 
     Raises ArgumentError for a chip or product that is not known, a launch that there is not, and a
     workgroup that does not fit on the chip, and what `emulate` raises.
@@ -149,6 +151,7 @@ def profile(
     if not started:
         raise ArgumentError("args: their result has no elements, so that nothing is launched")
     check_flag("full", full)
+    check_flag("warm", warm)
     check_progress(progress)
     if not 0 <= check_integer("launch", launch) < len(started):
         raise ArgumentError(
@@ -159,7 +162,9 @@ def profile(
         starting = launch_of(one, grid, block, lds_bytes)
         load = partial(load_arguments, starting, values, True)
         found.append(
-            profile_launch(starting, load, budget, full, (number, len(started)), product, progress)
+            profile_launch(
+                starting, load, budget, full, (number, len(started)), product, progress, warm
+            )
         )
     return replace(found[launch], on_chip=together([each.on_chip for each in found]))
 
@@ -172,6 +177,7 @@ def profile_launch(
     number: tuple[int, int] = (0, 1),
     product: str | None = None,
     progress: Progress | None = None,
+    warm: bool = False,
 ) -> Profile:
     """As `profile`, of a launch whose memory `load` gives, afresh each time."""
     check_budget(budget)
@@ -216,6 +222,7 @@ def profile_launch(
         if traffic.least_cycles
     ]
     work = work_of_launch(launch, load, sold, recorder, timing, loop_end, counts, budget)
+    work = replace(work, warm=warm)
     simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,

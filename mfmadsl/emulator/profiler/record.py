@@ -21,6 +21,9 @@ from mfmadsl.emulator.text.operand import Register
 from mfmadsl.model import Architecture
 
 _WORD = 4  # bytes
+_SECTOR = 32
+"""Bytes that the L2 writes at least: it keeps what is stored until a line has been filled (ROCm
+Compute Profiler, "L2 cache": writes of 32 and of 64 bytes)."""
 
 
 @dataclass
@@ -28,13 +31,15 @@ class Trace:
     """The steps of one wave: the place of each instruction in the program, and its cost.
 
     The cost is in cycles of the LDS, or in bytes of cache lines that the lanes touch. Which lines
-    those of a load are, `lines` says of its step, but not of scratch memory.
+    those of a load are, `lines` says of its step, but not of scratch memory; and `sectors` the
+    bytes of the sectors that a store writes.
     """
 
     group: int
     places: list[int] = field(default_factory=list)
     costs: list[int] = field(default_factory=list)
     lines: dict[int, list[int]] = field(default_factory=dict)
+    sectors: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -135,10 +140,15 @@ class Recording(Watch):
         addresses, active = _by_lane(waves, offsets, mask)
         ends = np.stack([addresses, addresses + size - 1])
         touched = self._touched(waves, ends, active, size)
-        if loads:
-            for wave, lines in zip(waves.index, touched, strict=True):
-                trace = self._traces[wave]
+        stored = () if loads else self._distinct(waves, ends, active, _SECTOR)
+        for wave, lines in zip(waves.index, touched, strict=True):
+            trace = self._traces[wave]
+            if loads:
                 trace.lines.setdefault(len(trace.places) - 1, []).extend(lines)
+        for wave, sectors in zip(waves.index, stored, strict=False):
+            trace = self._traces[wave]
+            at = len(trace.places) - 1
+            trace.sectors[at] = trace.sectors.get(at, 0) + len(sectors) * _SECTOR
 
     def _scratch(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
         """Words of a wave's lanes lie side by side, as the hardware swizzles them (CDNA3 ISA,
@@ -150,10 +160,15 @@ class Recording(Watch):
         swizzled = np.minimum(first + words, last) * LANES + np.arange(LANES)
         self._touched(waves, swizzled * _WORD, active, size)
 
+    @staticmethod
+    def _distinct(waves: Waves, places: Array, active: Mask, unit: int) -> list[list[int]]:
+        """The numbers of units of so many bytes with `places`, of each wave."""
+        numbers = places // unit
+        return [np.unique(numbers[:, i, active[i]]).tolist() for i in range(waves.count)]
+
     def _touched(self, waves: Waves, places: Array, active: Mask, size: int) -> list[list[int]]:
         """The cache lines with bytes at `places` (bytes of an access, count, 64), of each wave."""
-        numbers = places // self._chip.line_bytes
-        lines = [np.unique(numbers[:, i, active[i]]).tolist() for i in range(waves.count)]
+        lines = self._distinct(waves, places, active, self._chip.line_bytes)
         costs = np.array([len(each) * self._chip.line_bytes for each in lines], np.int64)
         traffic = self._traffic.setdefault(waves.pc - 1, TrafficRecord())
         traffic.bytes += int(active.sum()) * size

@@ -4,9 +4,10 @@ Every SIMD has an issue slot each four cycles, and in it one instruction of each
 different waves, the oldest first and those with a higher `s_setprio` before them. An instruction
 waits for its unit, for the result of a matrix instruction that it reads, for the counter that an
 `s_waitcnt` names, and at a barrier for the waves of its workgroup. LDS and the path to memory are
-shared by the SIMDs; LDS instructions and a wave's loads and stores complete in order. What is in
-the vector L1 cache when a load is sent comes from there: in the model's time, not in the order in
-which the emulator has run the waves.
+shared by the SIMDs; LDS instructions and a wave's loads and stores complete in order. A wave does
+not go on before its request has room in the queue of the LDS or of memory, and one to store into
+the LDS sends its data first. What is in the vector L1 cache when a load is sent comes from there:
+in the model's time, not in the order in which the emulator has run the waves.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from typing import Any, NamedTuple
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wait import Counter as WaitCounter
 from mfmadsl.emulator.machine.wait import wait_counts
+from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
+from mfmadsl.emulator.profiler.queues import LinesInFlight, RequestQueue
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.profiler.steady_state import FAR, Repetition, SteadyState, WaveState
 from mfmadsl.emulator.profiler.vector_cache import Policy, VectorCache, clears_cache, policy_of
@@ -29,6 +32,11 @@ from mfmadsl.model.traffic import Path
 
 _PARTS = 1 << 10
 """The path beyond the L2 is counted in this part of a cycle: whole numbers recur."""
+
+_SIMDS_OF_QUEUE = 2
+"""SIMDs that share a queue of the LDS (`Architecture`, Q)."""
+
+_WORD = 4  # bytes
 
 SLEEP, _SLEEP_BITS = 64, 0x7F
 """Cycles of each unit that a wave sleeps, and the bits that count them (CDNA3 ISA, S_SLEEP)."""
@@ -67,7 +75,7 @@ class Timing:
     """What the model gives. `busy` and `stalls` are in cycles, summed over SIMDs and waves.
 
     `l2_bytes` are those of the cache lines that go between the L2 and the compute unit, by the
-    place of the instruction: of loads what the vector L1 cache has not, of stores all.
+    place of the instruction: of loads what the vector L1 cache has not, of stores the sectors.
     """
 
     cycles: int
@@ -89,6 +97,7 @@ class _Step:
     waits: Mapping[WaitCounter, int] = field(default_factory=dict)
     priority: int | None = None
     stores: bool = False
+    loads: bool = False
     policy: Policy = "keep"
     clears: bool = False
 
@@ -142,6 +151,10 @@ class _Unit:
         self._events: list[Event] = []
         self._reordered = self._ended = False
         self._cache = VectorCache(chip)
+        self._lines = LinesInFlight(chip.l1_bytes)
+        self._memory = RequestQueue(chip.memory_queue)
+        pairs = range(-(-chip.simds // _SIMDS_OF_QUEUE))
+        self._lds = [RequestQueue(chip.lds_queue) for _ in pairs]
         self._l2_bytes: Counter[int] = Counter()
         self._loads: list[_Load] = []
         self._counters: tuple[Counter[Any], ...] = (self._busy, self._stalls, self._l2_bytes)
@@ -180,7 +193,8 @@ class _Unit:
     def _repeat(self, now: int, running: Sequence[WaveState]) -> int:
         """Let what has just happened happen again as often as it would; how many cycles it took."""
         ahead = [(unit, time - now) for unit, time in sorted(self._free.items()) if time > now]
-        shared = (tuple(ahead), max(0, self._beyond - now * _PARTS), self._reordered)
+        queues = tuple(queue.ahead(now) for queue in (self._lines, self._memory, *self._lds))
+        shared = (tuple(ahead), max(0, self._beyond - now * _PARTS), self._reordered, queues)
         reached = (len(self._events), len(self._loads))
         found = self._steady.repetition(now, running, shared, reached, self._counters)
         if found is None:
@@ -190,6 +204,8 @@ class _Unit:
         found.shift(running, times)
         self._free = Counter({unit: time + cycles for unit, time in self._free.items()})
         self._beyond += cycles * _PARTS
+        for queue in (self._lines, self._memory, *self._lds):
+            queue.shift(cycles)
         for counter, new in zip(self._counters, found.counted, strict=True):
             for name, count in new.items():
                 counter[name] += times * count
@@ -243,10 +259,18 @@ class _Unit:
             late = max([wave.results.get(register, 0) for register in step.touches], default=0)
             if late > now:
                 return late, "matrix result"
+        queue = self._queue_of(step, wave)
+        if queue is not None and (room := queue.room(now, wave.number)) > now:
+            return room, f"queue of {'the LDS' if step.kind == 'lds' else 'memory'}"
         unit = self._unit_of(step, wave)
         if unit is not None and self._free[unit] > now:
             return self._free[unit], f"busy {unit[0]}"
         return now, ""
+
+    def _queue_of(self, step: _Step, wave: WaveState) -> RequestQueue | None:
+        if step.kind == "lds":
+            return self._lds[wave.simd // _SIMDS_OF_QUEUE]
+        return self._memory if step.kind == "vmem" else None
 
     @staticmethod
     def _unit_of(step: _Step, wave: WaveState) -> tuple[str, int] | None:
@@ -268,38 +292,47 @@ class _Unit:
         elif step.kind == "lds":
             start, busy, simd = max(now, self._free["lds", -1]), max(1, cost), -1
             self._free["lds", -1] = start + busy
+            self._lds[wave.simd // _SIMDS_OF_QUEUE].enter(wave.number, start + busy)
             wave.lgkmcnt.append(max([start + busy + self._chip.lds_latency, *wave.lgkmcnt]))
         elif step.kind == "smem":
             # What waits for a scalar load waits for all that the counter counts.
             wave.lgkmcnt.append(max([now + self._chip.scalar_latency, *wave.lgkmcnt]))
         elif step.kind == "vmem":
-            start, simd = max(now, self._free["vmem", -1]), -1
+            missed, simd = self._missed(wave, at, step, cost), -1
+            start = max(now, self._free["vmem", -1])
+            if step.loads:
+                start = self._lines.room(start, missed)
             busy = max(SLOT, cost // self._chip.l1_bytes_per_cycle)
             sent = self._free["vmem", -1] = start + busy
-            done = self._moved(wave, at, step, place, start, sent)
+            self._memory.enter(wave.number, sent)
+            self._l2_bytes[place] += missed
+            done = self._moved(wave, at, step, missed, start, sent)
             wave.vmcnt.append(max(done, wave.vmcnt[-1] if wave.vmcnt else 0))  # it is in order
         elif step.clears:
             self._cache.clear()
         self._busy[step.kind] += busy
         self._events.append(Event(now, start, busy, step.kind, simd, wave.number, place))
 
+    def _missed(self, wave: WaveState, at: int, step: _Step, cost: int) -> int:
+        """The bytes of the lines that a request has the L2 give, or gives to it."""
+        lines = wave.trace.lines.get(at)
+        if lines is None:
+            return wave.trace.sectors.get(at, cost)
+        return self._cache.missing(lines, step.policy) * self._chip.line_bytes
+
     def _moved(
-        self, wave: WaveState, at: int, step: _Step, place: int, start: int, sent: int
+        self, wave: WaveState, at: int, step: _Step, missed: int, start: int, sent: int
     ) -> int:
         """When lines are there that are asked for from `start` to `sent`, or have been written."""
-        lines, line = wave.trace.lines.get(at), self._chip.line_bytes
-        if lines is None:
-            line_bytes = wave.trace.costs[at]
-        else:
-            line_bytes = self._cache.missing(lines, step.policy) * line
-        self._l2_bytes[place] += line_bytes
         fetched = sent + self._chip.l2_latency
-        if self._path is not None and line_bytes:
-            fetched = max(fetched, self._arrival(self._path, step, line_bytes, start))
-        if lines is None:
+        if self._path is not None and missed:
+            fetched = max(fetched, self._arrival(self._path, step, missed, start))
+        if step.loads:
+            self._lines.take(fetched, missed)
+        if (lines := wave.trace.lines.get(at)) is None:
             return fetched
         done = self._cache.load(lines, step.policy, sent, fetched)
-        self._loads.append(_Load(wave.number, at, step.policy, sent, fetched, done, line_bytes))
+        self._loads.append(_Load(wave.number, at, step.policy, sent, fetched, done, missed))
         return done
 
     def _arrival(self, path: Path, step: _Step, line_bytes: int, start: int) -> int:
@@ -350,7 +383,10 @@ def _step(chip: Architecture, instruction: Instruction, operation: Operation | N
     reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
     writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
     touches = tuple(dict.fromkeys((*reads, *writes)))
+    issue = issue_cycles(chip, operation)
+    if name.startswith("ds_write"):
+        issue += (len(reads) - 1) * _WORD * LANES // chip.lds_store_bytes  # the first is an address
     return _Step(
-        kind, issue_cycles(chip, operation), busy_cycles(chip, operation), touches, writes,
-        stores="_store" in name, policy=policy_of(instruction),
+        kind, issue, busy_cycles(chip, operation), touches, writes,
+        stores="_store" in name, loads="_load" in name, policy=policy_of(instruction),
     )  # fmt: skip

@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.instructions.matrix import work_of
 from mfmadsl.emulator.machine.launch import Launch, Load
-from mfmadsl.emulator.profiler.chip import Work
+from mfmadsl.emulator.profiler.launch_time import Work
 from mfmadsl.emulator.profiler.known_chip import chip_of
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.sharing import FirstSteps, first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.profiler.uneven import Uneven, growth, is_uneven, uneven
 from mfmadsl.emulator.run import run_loaded
+from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.model import Architecture, GpuProduct
 from mfmadsl.model.traffic import Path, Sharing
 
@@ -79,8 +80,18 @@ def work_of_launch(
         {kind: count / recorded * alike for kind, count in switching.items()},
         1 - (1 - seen.inside) * min(1.0, looked_at / groups),  # of the others nothing was seen
         {unit: cycles / recorded * alike / groups for unit, cycles in timing.busy.items()},
+        _lds_bytes(program, recorder) / recorded,
         _idle_cycles(chip, launch, load, working, recorded * product.compute_units, budget),
         _uneven(chip, launch, load, product, counts, profiled, timing.cycles, budget),
+    )
+
+
+def _lds_bytes(program: Program, recorder: Recorder) -> int:
+    """What goes into the LDS and out of it, also past the registers."""
+    return sum(
+        traffic.bytes
+        for place, traffic in recorder.traffic.items()
+        if traffic.least_cycles or "lds" in program.instructions[place].modifiers
     )
 
 

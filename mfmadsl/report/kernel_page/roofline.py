@@ -58,7 +58,7 @@ def roof_of(time: ChipTime) -> Roof | None:
         (
             ("HBM", product.memory_bandwidth),
             *((("MALL", product.mall_bandwidth),) if product.mall_bytes else ()),
-            ("L2", product.l2_bandwidth),
+            ("L2", product.l2_peak),
         ),
     )
 

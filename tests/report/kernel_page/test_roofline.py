@@ -66,7 +66,7 @@ def test_a_point_is_as_far_below_a_roof_as_the_memory_is_busy(memory: str) -> No
     moved = {
         "HBM": traffic.memory + traffic.stored, "MALL": traffic.beyond, "L2": traffic.requested,
     }[memory]  # fmt: skip
-    assert bandwidth in (product.memory_bandwidth, product.mall_bandwidth, product.l2_bandwidth)
+    assert bandwidth in (product.memory_bandwidth, product.mall_bandwidth, product.l2_peak)
     busy = moved / bandwidth / 1e9 / time.seconds
     intensity = dict(point.intensities)[memory]
     assert point.tflops / (intensity * bandwidth / 1e3) == pytest.approx(busy)
