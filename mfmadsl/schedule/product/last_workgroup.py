@@ -20,6 +20,13 @@ _MOST_TOGETHER = 4  # elements that a lane loads at once of a part
 _MOST_UNROLLED = 16  # parts, whose loads are on their way at once
 
 
+NEEDS_ALL_OF_C = (
+    "tiling: one_launch: what follows the product reads C at other places than it writes, or makes"
+    " several results of it: that takes a second launch"
+)
+"""Why the last workgroup of a tile cannot do all that is to be done."""
+
+
 @dataclass(frozen=True)
 class CutTotal:
     """The grid of the first kernel: a tile [s, i, j] of C, and (waves, lanes) of a workgroup."""
@@ -36,10 +43,7 @@ def fold_into_last(sch: Schedule, total: SBlockRV, cut: CutTotal) -> None:
     """
     last = fold_forward(sch, total)
     if len(last) != 1 or not reads_plainly(sch, total, last[0]):
-        raise ScheduleError(
-            "tiling: one_launch: what follows the product reads C at other places than it writes,"
-            " or makes several results of it: that takes a second kernel"
-        )
+        raise ScheduleError(NEEDS_ALL_OF_C)
     (block,) = last
     loops = _loops_of_axes(sch, total, block)
     outer: list[LoopRV] = []
