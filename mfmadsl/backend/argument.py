@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from tvm.tirx import Expr, PrimFunc
 from mfmadsl.backend.extent import OPERATORS, Extent, Formula
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel import requirement
+from mfmadsl.passes.kernel.last_workgroup import Arrivals
 from mfmadsl.passes.tir.expression import OfTwo, scope_of
 
 
@@ -18,12 +20,14 @@ from mfmadsl.passes.tir.expression import OfTwo, scope_of
 class Argument:
     """One kernel argument: a dense row-major array in global memory.
 
-    An extent is a number, or the name of a symbol that is known at run time only.
+    An extent is a number, or the name of a symbol that is known at run time only. A workspace that
+    is `zero` holds zeros when the kernel starts, which leaves them there when it ends.
     """
 
     name: str
     dtype: str
     shape: tuple[Any, ...]
+    zero: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,11 @@ def workspaces_of(function: PrimFunc) -> tuple[Argument, ...]:
         for buffer in (root.alloc_buffers if root is not None else ())
         if scope_of(buffer) == "global"
     )
+
+
+def arrivals_of(found: Sequence[Arrivals]) -> tuple[Argument, ...]:
+    """The counts of workgroups that have come, as workspaces."""
+    return tuple(Argument(each.name, "int32", (extent_of(each.tiles),), True) for each in found)
 
 
 def extent_of(expression: Expr | int) -> Extent:

@@ -96,6 +96,11 @@ class Launches(Protocol):
         """What to launch for these arguments, one after the other."""
 
 
+def zeros_of(one: KernelLike | str) -> tuple[int, ...]:
+    """The places of the arguments of a launch that are workspaces with zeros in them."""
+    return tuple(getattr(one, "zeros", ()))
+
+
 Runnable: TypeAlias = KernelLike | Launches | str
 """What can be emulated; a str is assembly text."""
 

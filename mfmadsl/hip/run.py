@@ -76,7 +76,9 @@ def _loaded(
     names = [a.name for a in kernel.arguments]
     there = [device_array(value, name) for value, name in zip(args, names, strict=False)]
     stand_ins = [*map(_stand_in, args, there), *args[len(there) :]]
-    calls, arrays = calls_of(kernel, kernel.launches(stand_ins))
+    launches = kernel.launches(stand_ins)
+    calls, arrays = calls_of(kernel, launches)
+    zeros = {id(launch.args[place]) for launch in launches for place in launch.zeros}
     places = {id(stand_in): place for place, stand_in in enumerate(stand_ins)}
     pointers, copies = [], []
     for array in arrays:
@@ -86,6 +88,8 @@ def _loaded(
             continue
         pointer = stack.enter_context(runtime.allocated(array.nbytes))
         pointers.append(pointer)
+        if place is None and id(array) in zeros:
+            runtime.to_device(pointer, array.ctypes.data, array.nbytes)
         if place is not None:
             dense = np.ascontiguousarray(array)
             runtime.to_device(pointer, dense.ctypes.data, dense.nbytes)

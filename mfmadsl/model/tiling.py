@@ -17,7 +17,8 @@ class Tiling:
     many tiles of each operand there are in the LDS: while one is multiplied, the others are on
     their way. `split_k` workgroups share a tile's K; `persistent` workgroups walk over the tiles,
     which follow each other in blocks of `group` rows. Of each step of K `k_waves` times as many
-    waves take a part, and add up their sums in the LDS at the end.
+    waves take a part, and add up their sums in the LDS at the end. What the workgroups of a split K
+    have found, the last one of a tile adds up in `one_launch`, or else a second kernel.
 
     `overlap` says what comes while the matrix cores work: `nothing`; the next step's `loads` from
     memory; with those the next register step's `fragments` from the LDS; or `all` of it, spread
@@ -41,6 +42,7 @@ class Tiling:
     k_waves: int = 1
     overlap: str = DEFAULT_OVERLAP
     transposing_reads: bool = True
+    one_launch: bool = False
 
     @property
     def wave_count(self) -> int:

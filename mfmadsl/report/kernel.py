@@ -67,6 +67,7 @@ def arguments_json(
         {
             "name": a.name, "dtype": a.dtype, "shape": _numbers(a.shape),
             **({"values": values[a.name]} if a.name in values else {}),
+            **({"zero": True} if a.zero else {}),
         }
         for a in arguments
     ]  # fmt: skip
@@ -88,6 +89,7 @@ def kernel_summary(kernel: Kernel) -> str:
             *_launch_lines(kernel),
             *(
                 f"workspace  {a.name}: {a.dtype}[{', '.join(map(str, a.shape))}]"
+                f"{', zeros before and after' if a.zero else ''}"
                 for a in kernel.workspaces
             ),
             *(

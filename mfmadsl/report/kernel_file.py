@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mfmadsl.argument import check_extent, check_integer, check_type, three_extents
+from mfmadsl.argument import check_extent, check_flag, check_integer, check_type, three_extents
 from mfmadsl.error import ArgumentError
 from mfmadsl.report.argument_text import dtype_of, values_of
 from mfmadsl.report.error import KernelFileError
@@ -23,12 +23,14 @@ _MOST_LAUNCHES = 64
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An argument as the JSON describes it; `values` are random ones if it says none."""
+    """An argument as the JSON describes it; `values` are random ones if it says none. A workspace may
+    be `zero`."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     values: str | None = None
+    zero: bool = False
 
     @property
     def text(self) -> str:
@@ -39,7 +41,8 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class StoredLaunch:
-    """One start of a kernel from files; `args` are what its machine code takes."""
+    """One start of a kernel from files; `args` are what its machine code takes, at the places `zeros`
+    workspaces with zeros in them."""
 
     assembly: str
     symbol: str
@@ -48,6 +51,7 @@ class StoredLaunch:
     lds_bytes: int
     parameters: tuple[str, ...] = ()
     args: tuple[Any, ...] = ()
+    zeros: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,15 @@ class StoredKernel:
             check_described(value, array.name, array.dtype, array.shape)
             values[array.name] = value
         for array in self.workspaces:
-            values[array.name] = np.empty(array.shape, dtype_of(array.dtype, array.text))
+            made = np.zeros if array.zero else np.empty
+            values[array.name] = made(array.shape, dtype_of(array.dtype, array.text))
+        zero = {array.name for array in self.workspaces if array.zero}
         return [
-            replace(launch, args=tuple(values[name] for name in launch.parameters))
+            replace(
+                launch,
+                args=tuple(values[name] for name in launch.parameters),
+                zeros=tuple(n for n, name in enumerate(launch.parameters) if name in zero),
+            )
             for launch in self.starts
         ]
 
@@ -257,7 +267,9 @@ def _told(facts: dict[str, Any]) -> dict[str, str]:
 def _array(facts: dict[str, Any]) -> StoredArray:
     shape = tuple(check_extent("extent", extent) for extent in facts["shape"])
     values = _text(facts["values"]) if "values" in facts else None
-    return StoredArray(_text(facts["name"]), _text(facts["dtype"]), shape, values)
+    zero = facts.get("zero", False)
+    check_flag("zero", zero)
+    return StoredArray(_text(facts["name"]), _text(facts["dtype"]), shape, values, zero)
 
 
 def _launch(path: Path, facts: dict[str, Any]) -> StoredLaunch:

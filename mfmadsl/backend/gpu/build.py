@@ -18,7 +18,13 @@ from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_flag
-from mfmadsl.backend.argument import arguments_of, requirements_of, symbols_of, workspaces_of
+from mfmadsl.backend.argument import (
+    arguments_of,
+    arrivals_of,
+    requirements_of,
+    symbols_of,
+    workspaces_of,
+)
 from mfmadsl.backend.error import CodegenError
 from mfmadsl.backend.gpu.described import described_instructions, described_reads
 from mfmadsl.backend.gpu.kernel import CODE_OBJECT_VERSIONS, Kernel, check_code_object_version
@@ -52,6 +58,7 @@ from mfmadsl.model import DEFAULT_ARCH, Architecture, architecture
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.cases import marked_cases
 from mfmadsl.passes.kernel.factor import with_factors
+from mfmadsl.passes.kernel.last_workgroup import counted
 from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
 from mfmadsl.passes.tir.annotation import REMARK
 from mfmadsl.prim_func import prim_func
@@ -96,10 +103,11 @@ def build(
     CodegenError, with LLVM's message, where LLVM ends its process. Yours lives on.
     """
     chip = architecture(arch)
-    function = named_apart(_function(mod))
+    function, arrivals = counted(named_apart(_function(mod)))
     check_flag("explain", explain)
     version = check_code_object_version(code_object_version)
-    arguments, workspaces = arguments_of(function), workspaces_of(function)
+    arguments = arguments_of(function)
+    workspaces = (*workspaces_of(function), *arrivals_of(arrivals))
     described_instructions(chip.name), described_reads(chip.name)  # a child's would be lost
     try:
         emitted = run_isolated(lambda: _emit(function, chip, version))

@@ -215,6 +215,27 @@ define i32 @mfmadsl.meet() alwaysinline {
   ret i32 0
 }
 
+; What this wave has stored in memory is there for all of the chip, and what others have is found there from now on.
+
+define i32 @mfmadsl.release() alwaysinline {
+  fence syncscope("agent") release
+  ret i32 0
+}
+
+define i32 @mfmadsl.acquire() alwaysinline {
+  fence syncscope("agent") acquire
+  ret i32 0
+}
+
+; How many have come before; behind the `last` one there are none again.
+
+define i32 @mfmadsl.arrive(ptr addrspace(1) %counts, i32 %place, i32 %last) alwaysinline {
+  %far = sext i32 %place to i64
+  %count = getelementptr i32, ptr addrspace(1) %counts, i64 %far
+  %before = atomicrmw uinc_wrap ptr addrspace(1) %count, i32 %last syncscope("agent") monotonic, align 4
+  ret i32 %before
+}
+
 ; What the lanes of this wave have written to the LDS is there: the LDS does in order what a wave asks for.
 
 define i32 @mfmadsl.settle() alwaysinline {

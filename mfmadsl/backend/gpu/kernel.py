@@ -43,7 +43,8 @@ def check_code_object_version(version: object) -> int:
 
 @dataclass(frozen=True)
 class KernelLaunch:
-    """One start of a kernel: its extents as numbers, and what the machine code takes."""
+    """One start of a kernel: its extents as numbers, and what the machine code takes; at the places
+    `zeros` of `args` are workspaces that hold zeros."""
 
     symbol: str
     assembly: str = field(repr=False)
@@ -51,6 +52,7 @@ class KernelLaunch:
     block: tuple[int, int, int]
     lds_bytes: int
     args: tuple[Any, ...] = field(repr=False)
+    zeros: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,9 @@ class Kernel:
         needed = {name for kernel in chosen for name in kernel.parameters}
         for workspace in (each for each in self.workspaces if each.name in needed):
             shape = [value_of(extent, extents) for extent in workspace.shape]
-            values[workspace.name] = np.empty(shape, workspace.dtype)
+            made = np.zeros if workspace.zero else np.empty
+            values[workspace.name] = made(shape, workspace.dtype)
+        zero = {workspace.name for workspace in self.workspaces if workspace.zero}
         found = []
         for kernel, (x, y, z) in zip(chosen, grids, strict=True):
             if 0 in (x, y, z):
@@ -209,6 +213,7 @@ class Kernel:
                 KernelLaunch(
                     kernel.symbol, kernel.assembly, (x, y, z), kernel.block, kernel.lds_bytes,
                     tuple(values[name] for name in taken),
+                    tuple(place for place, name in enumerate(taken) if name in zero),
                 )
             )  # fmt: skip
         return found

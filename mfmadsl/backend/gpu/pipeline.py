@@ -24,6 +24,7 @@ from mfmadsl.passes.kernel.ahead import load_ahead
 from mfmadsl.passes.kernel.cases import one_case
 from mfmadsl.passes.kernel.extent_symbols import use_extents, without_uses
 from mfmadsl.passes.kernel.host import check_host
+from mfmadsl.passes.kernel.last_workgroup import by_last_workgroups
 from mfmadsl.passes.kernel.offset import without_offsets
 from mfmadsl.passes.kernel.reduction import reduce_by_waves
 from mfmadsl.passes.kernel.registers import registers, unroll_over_registers
@@ -95,6 +96,7 @@ def device_passes(chip: Architecture) -> list[Pass]:
         s.ThreadSync("warp"),
         of_functions(lambda function: reduce_by_waves(function, chip)),
         s.LowerThreadAllreduce(),
+        of_functions(by_last_workgroups),
         of_functions(use_extents),
         of_functions(one_case),
         t.SplitHostDevice(),

@@ -17,6 +17,7 @@ from mfmadsl.emulator.machine.occupancy import Occupancy, occupancy
 from mfmadsl.emulator.profiler.chip import ChipTime, chip_time, together
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, check_costs
 from mfmadsl.emulator.profiler.known_chip import chip_of
+from mfmadsl.emulator.profiler.last_workgroup import last_workgroup
 from mfmadsl.emulator.profiler.main_loop import main_loop
 from mfmadsl.emulator.profiler.matrix_counts import are_confirmed, matrix_counts
 from mfmadsl.emulator.profiler.record import Recorder, TrafficRecord
@@ -32,6 +33,7 @@ from mfmadsl.emulator.run import (
     launch_of,
     launches_of,
     run_loaded,
+    zeros_of,
 )
 from mfmadsl.emulator.text.assembly import Program
 from mfmadsl.emulator.text.registers import (
@@ -161,11 +163,8 @@ def profile(
     for number, (one, values) in enumerate(started):
         starting = launch_of(one, grid, block, lds_bytes)
         load = partial(load_arguments, starting, values, True)
-        found.append(
-            profile_launch(
-                starting, load, budget, full, (number, len(started)), product, progress, warm
-            )
-        )
+        asked = budget, full, (number, len(started)), product, progress, bool(zeros_of(one)), warm
+        found.append(profile_launch(starting, load, *asked))
     return replace(found[launch], on_chip=together([each.on_chip for each in found]))
 
 
@@ -177,9 +176,13 @@ def profile_launch(
     number: tuple[int, int] = (0, 1),
     product: str | None = None,
     progress: Progress | None = None,
+    arrivals: bool = False,
     warm: bool = False,
 ) -> Profile:
-    """As `profile`, of a launch whose memory `load` gives, afresh each time."""
+    """As `profile`, of a launch whose memory `load` gives, afresh each time.
+
+    Where workgroups count `arrivals`, the first of those that are shown is the last of its tile.
+    """
     check_budget(budget)
     program = launch.program
     check_costs(program)
@@ -200,6 +203,12 @@ def profile_launch(
     if not are_confirmed(counts, program, recorder.traces):
         counts = np.ones_like(counts)
         recorder, groups = recorded(counts)
+    plain, last = recorder, None
+    if arrivals and (last := last_workgroup(launch, load, int(groups[0]), budget)) is not None:
+        others = Recorder(chip)
+        if len(groups) > 1:
+            run_loaded(launch, load(), budget, others, groups[1:], progress)
+        recorder = others.behind(last.last)
     instructions, operations = program.instructions, recorder.operations
     waves = len(recorder.traces)
     executed = [0] * len(instructions)
@@ -221,8 +230,13 @@ def profile_launch(
         for place, traffic in sorted(recorder.traffic.items())
         if traffic.least_cycles
     ]
-    work = work_of_launch(launch, load, sold, recorder, timing, loop_end, counts, budget)
-    work = replace(work, warm=warm)
+    alike = timing
+    if last is not None:
+        alike = simulate(
+            chip, instructions, plain.operations, plain.traces, launch.waves_per_group, loop_end
+        )
+    work = work_of_launch(launch, load, sold, plain, alike, loop_end, counts, budget)
+    work = replace(work if last is None else last.added(work), warm=warm)
     simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,

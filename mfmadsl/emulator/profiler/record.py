@@ -61,6 +61,20 @@ class Recorder:
         self.operations: dict[int, Operation] = {}
         self._chip = chip
 
+    def behind(self, first: Recorder) -> Recorder:
+        """What was recorded of others and then here, as of workgroups of one compute unit."""
+        found = Recorder(self._chip)
+        found.traces = [*first.traces, *self.traces]
+        found.operations = {**first.operations, **self.operations}
+        for each in (first.traffic, self.traffic):
+            for place, traffic in each.items():
+                own = found.traffic.setdefault(place, TrafficRecord())
+                own.cycles += traffic.cycles
+                own.least_cycles += traffic.least_cycles
+                own.bytes += traffic.bytes
+                own.line_bytes += traffic.line_bytes
+        return found
+
     def starts(self, waves: Waves, scalars: int) -> Recording:
         """Begin a trace for each of these waves, and record into it."""
         traces = [Trace(int(group)) for group in waves.position.groups[waves.workgroup]]

@@ -25,7 +25,7 @@ from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.profiler.queues import LinesInFlight, RequestQueue
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.profiler.steady_state import FAR, Repetition, SteadyState, WaveState
-from mfmadsl.emulator.profiler.vector_cache import Policy, VectorCache, clears_cache, policy_of
+from mfmadsl.emulator.profiler.vector_cache import Policy, VectorCache, clears_cache, policy_of, writes_back
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
 from mfmadsl.model.traffic import Path
@@ -100,6 +100,7 @@ class _Step:
     loads: bool = False
     policy: Policy = "keep"
     clears: bool = False
+    writes_back: bool = False
 
 
 def simulate(
@@ -310,6 +311,11 @@ class _Unit:
             wave.vmcnt.append(max(done, wave.vmcnt[-1] if wave.vmcnt else 0))  # it is in order
         elif step.clears:
             self._cache.clear()
+        elif step.writes_back:
+            there = now + self._chip.l2_latency
+            if self._path is not None:
+                there = max(there, self._beyond // _PARTS) + round(self._path.latency)
+            wave.vmcnt.append(max(there, wave.vmcnt[-1] if wave.vmcnt else 0))
         self._busy[step.kind] += busy
         self._events.append(Event(now, start, busy, step.kind, simd, wave.number, place))
 
@@ -378,7 +384,10 @@ def _step(chip: Architecture, instruction: Instruction, operation: Operation | N
     if name == "s_setprio":
         return _Step("wait", SLOT, 0, priority=int(instruction.modifiers["argument"], 0))
     if operation is None:
-        return _Step("salu", SLOT, SLOT, clears=clears_cache(instruction))
+        return _Step(
+            "salu", SLOT, SLOT, clears=clears_cache(instruction),
+            writes_back=writes_back(instruction),
+        )  # fmt: skip
     kind = "vmem" if operation.unit == "flat" else operation.unit
     reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
     writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)

@@ -32,6 +32,11 @@ def clears_cache(instruction: Instruction) -> bool:
     return instruction.name.startswith(("buffer_inv", "buffer_wbinvl1"))
 
 
+def writes_back(instruction: Instruction) -> bool:
+    """Whether an instruction has the L2 write what it holds to memory; `vmcnt` counts it."""
+    return instruction.name.startswith("buffer_wbl2")
+
+
 class VectorCache:
     """The lines of a vector L1 cache, and when each of them is there."""
 

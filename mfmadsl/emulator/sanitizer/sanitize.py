@@ -33,6 +33,7 @@ from mfmadsl.emulator.run import (
     launch_of,
     launches_of,
     run_launch,
+    zeros_of,
 )
 from mfmadsl.emulator.sanitizer.checks import Checks
 from mfmadsl.emulator.sanitizer.facts import Facts
@@ -92,7 +93,10 @@ def sanitize(
     shuffled = checked_order(order, seed)
     started = launches_of(kernel, args)
     empty = [args[place] for place in unwritten]  # until the first launch that takes it
-    empty += [v for _, values in started for v in values if _is_workspace(v, args)]
+    for one, values in started:
+        zeros = zeros_of(one)
+        left = [value for place, value in enumerate(values) if place not in zeros]
+        empty += [value for value in left if _is_workspace(value, args)]
     for one, values in started:
         places = {i for i, value in enumerate(values) if any(value is each for each in empty)}
         empty = [each for each in empty if not any(each is value for value in values)]

@@ -50,6 +50,7 @@ def kernel() -> dict[str, Any]:
     argument = exactly(name=STRING, dtype=STRING, shape=array(extent))
     arrays = array(argument)
     argument["properties"]["values"] = STRING
+    argument["properties"]["zero"] = BOOLEAN
     whole = exactly(
         **launch,
         arch=CHIP,
@@ -84,7 +85,7 @@ def _tiling() -> dict[str, Any]:
     """The fields of `Tiling`, and where they are from."""
     pair = several(2, POSITIVE)
     numbers = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
-    flags = ("swizzle", "persistent", "transposing_reads")
+    flags = ("swizzle", "persistent", "transposing_reads", "one_launch")
     return exactly(
         block=pair,
         waves=pair,

@@ -27,6 +27,7 @@ from mfmadsl.schedule.matrix_core.store_columns import (
     take_in_turn,
 )
 from mfmadsl.schedule.product.epilogue import add_up_waves, fold_epilogue, fold_into_total
+from mfmadsl.schedule.product.last_workgroup import CutTotal, fold_into_last
 from mfmadsl.schedule.product.memory import Extent, number
 from mfmadsl.schedule.product.plain import PlainProduct
 from mfmadsl.schedule.tensor_intrin import init_loop
@@ -93,8 +94,12 @@ class Builder:
 
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         """Fold what follows into the block that stores the result, or that adds up its parts."""
+        tiling = self.tiling
         if total is None:
             fold_epilogue(self.sch, result)
+        elif tiling.one_launch:
+            blocks, threads = self.intrinsic.blocks, (tiling.wave_count, self.chip.wave_size)
+            fold_into_last(self.sch, total, CutTotal((blocks, *tiling.block), threads))
         else:
             fold_into_total(self.sch, total)
 

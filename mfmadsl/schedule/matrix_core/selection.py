@@ -26,6 +26,7 @@ from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
 from mfmadsl.schedule.matrix_core.tiling.tuned import key_of, tuned_tilings
+from mfmadsl.schedule.product.last_workgroup import NEEDS_ALL_OF_C
 from mfmadsl.schedule.product.memory import Memory, number
 from mfmadsl.schedule.product.normalise import Product
 
@@ -134,8 +135,9 @@ def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> 
     loads = loads_of(product.memory[:2], product.element_bytes[:2], chip, alike[0].blocks)
     together = _together(product, chip)
     return ProductShape(
-        m, n, k, s, reads, product.element_bytes[2], loads, together, product.statistics_rows
-    )
+        m, n, k, s, reads, product.element_bytes[2], loads, together, product.statistics_rows,
+        product.ends_plainly,
+    )  # fmt: skip
 
 
 def _together(product: Product, chip: Architecture) -> ColumnsTogether:
@@ -176,6 +178,8 @@ def _check(product: Product, intrinsic: Intrinsic, tiling: Tiling, chip: Archite
     k = number(product.extents[3])
     steps = None if k is None else -(-k // tiling.k_step)
     check_tiling(tiling, intrinsic, chip, _k_bytes(product), steps)
+    if tiling.one_launch and not product.ends_plainly:
+        raise ScheduleError(NEEDS_ALL_OF_C)
     _together(product, chip).check(tiling, intrinsic)
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import tvm_ffi
 from tvm import s_tir, tirx
-from tvm.ir import PrimType
+from tvm.ir import PrimType, TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
@@ -187,6 +187,33 @@ def fused_consumers(function: PrimFunc, buffer: Buffer) -> list[Nest]:
     while len(_ends(function, buffer, found)) > 1:
         found.pop()
     return found
+
+
+def ends_plainly(function: PrimFunc, buffer: Buffer) -> bool:
+    """Whether the element-wise blocks after one that writes a buffer read, one after the other, each
+    element at the place of what they make of it, and end in one block: it needs no more of the
+    buffer than it writes."""
+    consumers = fused_consumers(function, buffer)
+    made = [buffer]
+    for nest in consumers:
+        axes = [axis.var for axis in nest.block.iter_vars if not is_number(axis.dom.extent, 1)]
+        for load in loads(nest.block.body):
+            if holds(made, load.source) and not _are_axes(load, axes):
+                return False
+        made.append(nest.store.buffer)
+    return bool(consumers) and all(fills(nest) for nest in consumers[:-1])
+
+
+def _are_axes(load: TensorLoad, axes: Sequence[Expr]) -> bool:
+    """Whether what is read is the element of all axes, each once."""
+    own = [
+        index
+        for index, extent in zip(load.indices, load.source.shape, strict=True)
+        if not is_number(extent, 1)
+    ]
+    return len(own) == len(axes) and all(
+        sum(index.same_as(axis) for index in own) == 1 for axis in axes
+    )
 
 
 def unrelated(function: PrimFunc, product: Nest) -> list[Nest]:

@@ -16,7 +16,12 @@ from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.column_groups import group_columns
-from mfmadsl.schedule.product.dataflow import check_compact, check_producers, check_written_once
+from mfmadsl.schedule.product.dataflow import (
+    check_compact,
+    check_producers,
+    check_written_once,
+    ends_plainly,
+)
 from mfmadsl.schedule.product.memory import (
     UNKNOWN,
     Extent,
@@ -42,7 +47,8 @@ class Product:
     are inlined into what reads them; `c` takes C to where the workload has it. `batches` says how
     many A and B there are, `prologues` what they are made of if they are computed, and `names` what
     the workload calls A, B and C. One wave has to store so many `columns_together`.
-    Of `statistics_rows` each workgroup adds up statistics ahead of its product.
+    Of `statistics_rows` each workgroup adds up statistics ahead of its product. What follows
+    `ends_plainly` if a tile of it needs no more than that tile of C.
     """
 
     block: SBlockRV
@@ -57,6 +63,7 @@ class Product:
     names: tuple[str, str, str]
     columns_together: int = 1
     statistics_rows: int = 0
+    ends_plainly: bool = False
 
     @property
     def element_bytes(self) -> tuple[int, int, int]:
@@ -109,7 +116,8 @@ def normalise(sch: Schedule, block: SBlockRV) -> Product:
     )
     with _refusal(nest):
         found = _normalised(sch, block, product, lies, (a, b))
-    return replace(found, columns_together=group_columns(function))
+    plainly = ends_plainly(function_of(sch, block), sch.get(block).writes[0].source)
+    return replace(found, columns_together=group_columns(function), ends_plainly=plainly)
 
 
 def _check_form(product: SumOfProducts) -> None:

@@ -48,7 +48,8 @@ class ProductShape:
     """What of a product the time of a tiling depends on.
 
     Extents are None where they are known at run time only; an element of C has `result_bytes`, and
-    a wave stores some of its columns `together`. Each workgroup adds up statistics of some rows.
+    a wave stores some of its columns `together`. Each workgroup adds up statistics of some rows. In
+    `one_launch` the last workgroup of a tile may add up what others have left.
     """
 
     m: int | None
@@ -60,6 +61,7 @@ class ProductShape:
     loads: Loads
     together: ColumnsTogether = ANY_COLUMNS
     statistics_rows: int = 0
+    one_launch: bool = False
 
     @property
     def k_bytes(self) -> KBytes:
@@ -204,7 +206,7 @@ def estimated(
         for tiling in offered(intrinsic, chip, shape.k_bytes, gemm.k, shape.loads):
             if not _fits(tiling.block, (gemm.m, gemm.n), least) or _is_too_long(tiling, gemm):
                 continue
-            for variant in _variants(tiling, gemm, shape.k is not None):
+            for variant in _variants(tiling, gemm, shape):
                 if not shape.together.are_kept_by(variant, intrinsic):
                     continue
                 found.append((estimate(gemm, variant), variant))
@@ -234,7 +236,7 @@ def _is_too_long(tiling: Tiling, gemm: GemmOnChip) -> bool:
     return is_long and tiles > gemm.chip.compute_units
 
 
-def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]:
+def _variants(tiling: Tiling, gemm: GemmOnChip, shape: ProductShape) -> Iterator[Tiling]:
     """The tiling with more stages, and where compute units would idle with K in several parts: of
     workgroups, and of waves where those are few."""
     extents = ceil(gemm.batches / gemm.intrinsic.blocks), gemm.m, gemm.n, gemm.k
@@ -244,9 +246,11 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, known: bool) -> Iterator[Tiling]
     # Of so many parts and steps as are looked at, any number is legal or none.
     staged = [replace(tiling, stages=stages) for stages in deeper]
     legal = list(takewhile(lambda each: _is_legal(each, gemm, steps), staged))
-    for parts in parts_worth_a_look(tiling, extents, gemm.chip) if known else (1,):
+    some = (1,) if shape.k is None else parts_worth_a_look(tiling, extents, gemm.chip)
+    for parts in some:
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
-        for variant in legal if parts == 1 else [replace(each, split_k=parts) for each in legal]:
+        split = {"split_k": parts, "one_launch": shape.one_launch and parts > 1}
+        for variant in [replace(each, **split) for each in legal]:
             if tiles * parts <= _SHARING * units or any(read.work for read in gemm.reads):
                 yield from _with_more_waves(variant, gemm, steps, _MOST_WAVES)
             if tiles * parts <= _BUSY * units and any(read.work for read in gemm.reads):

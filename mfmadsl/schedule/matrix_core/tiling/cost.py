@@ -41,6 +41,7 @@ _MADE = 2.0  # registers for each word that is made of what was loaded, as LLVM 
 _LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
 _WAITING = 0.5  # of the cycles in which it computes a wave waits for its own results
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
+_TURNS = 3  # ways to memory, one after the other, of the last workgroup of a tile
 _TURNING: dict[float, float] = {
     1: 8.0,
     2: 2.5,
@@ -381,7 +382,18 @@ class _Terms:
         if self.tiling.split_k == 1:
             return 0.0
         gemm, product = self.gemm, self.gemm.product
+        if self.tiling.one_launch:
+            return self._added_up_by_last()
         elements = gemm.m * gemm.n * gemm.batches
         read = elements * self.tiling.split_k * gemm.sum_bytes
         moved = (read + elements * gemm.result_bytes) / product.reached_bandwidth
         return (product.launch + moved + 2 * product.memory_latency) / 1e9
+
+    def _added_up_by_last(self) -> float:
+        """Seconds in which the last workgroup of a tile adds up its parts: what it has stored gets
+        to memory, it counts itself, and reads the parts, while few others ask for anything."""
+        gemm, product = self.gemm, self.gemm.product
+        share = min(self.tiling.split_k / self.tiles, product.unit_share)
+        read = self.tile_bytes * self.tiling.split_k
+        moved = read / (product.reached_bandwidth * share)
+        return (moved + _TURNS * product.memory_latency) / 1e9

@@ -139,6 +139,8 @@ def check_parts(tiling: Tiling, steps: int | None) -> None:
         raise _illegal(f"split_k={tiling.split_k} needs K to be known")
     if steps is not None and tiling.split_k > steps:
         raise _illegal(f"split_k={tiling.split_k} is more than the {steps} steps that K has")
+    if tiling.one_launch and tiling.split_k == 1:
+        raise _illegal("one_launch: split_k=1 has no parts to add up: say split_k=2, or more, too")
 
 
 def _check_k_waves(tiling: Tiling, intrinsic: Intrinsic, least: int) -> None:
@@ -202,7 +204,7 @@ def _check_types(tiling: Tiling) -> None:
             raise _illegal(f"{name}: is a pair of numbers, M before N, not {len(pair)}")
         for value in pair:
             check_integer(f"tiling: {name}", value)
-    for name in ("swizzle", "persistent", "transposing_reads"):
+    for name in ("swizzle", "persistent", "transposing_reads", "one_launch"):
         check_flag(f"tiling: {name}", getattr(tiling, name))
     for name in ("k_step", "k_pack", "stages", "split_k", "group", "k_waves"):
         check_integer(f"tiling: {name}", getattr(tiling, name))
