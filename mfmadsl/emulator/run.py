@@ -30,7 +30,7 @@ from mfmadsl.emulator.machine.order import order_of
 from mfmadsl.emulator.machine.scheduler import Scheduler
 from mfmadsl.emulator.machine.watch import Watcher
 from mfmadsl.emulator.machine.workgroups import LaunchWorkgroups
-from mfmadsl.emulator.native import Stretches, native_code_is_wanted
+from mfmadsl.emulator.native import Stretches, native_code_is_wanted, threads_wanted
 from mfmadsl.emulator.request import (
     LOCKSTEP,
     check_arguments,
@@ -273,10 +273,12 @@ def _executor(launch: Launch, budget: int) -> Executor:
     operations = kept.setdefault(_OPERATIONS, [None] * len(program.instructions))
     compile_one = partial(compile_instruction, machine=machine)
     executor = Executor(program, budget, compile_one, operations)
+    threads = threads_wanted()
     if native_code_is_wanted() and not executor.changes_mode:
         stretches = kept.setdefault(_STRETCHES, Stretches(program, machine))
-        executor.shortcut = partial(stretches.run, check=executor.operation)
-        executor.watched_shortcut = partial(stretches.run_watched, check=executor.operation)
+        how: dict[str, Any] = {"check": executor.operation, "threads": threads}
+        executor.shortcut = partial(stretches.run, **how)
+        executor.watched_shortcut = partial(stretches.run_watched, **how)
         executor.single = partial(stretches.run_one, check=executor.operation)
     return executor
 

@@ -23,7 +23,7 @@ it has executed. The step behind them is one that the interpreter has to execute
 
 
 @contextmanager
-def _while_below(builder: ir.IRBuilder, place: ir.Value, stop: ir.Value) -> Iterator[ir.Value]:
+def while_below(builder: ir.IRBuilder, place: ir.Value, stop: ir.Value) -> Iterator[ir.Value]:
     """A loop as long as a number in memory is below another; the body makes it larger."""
     head, body, end = (builder.append_basic_block(name) for name in ("head", "body", "end"))
     builder.branch(head)
@@ -57,7 +57,7 @@ def write_driver(module: ir.Module, name: str) -> None:
         )
         return builder.call(code, [fields, step])
 
-    with _while_below(builder, at, count) as index:
+    with while_below(builder, at, count) as index:
         step = builder.gep(steps, [builder.mul(index, _I64(STEP_WORDS))])
         run = builder.load(builder.gep(step, [_I64(RUN_WORD)]))
         behind = builder.add(index, run)
@@ -72,13 +72,13 @@ def write_driver(module: ir.Module, name: str) -> None:
                 builder.store(builder.add(index, _I64(1)), at)
             with together:
                 builder.store(_I64(0), block)
-                with _while_below(builder, block, waves) as start:
+                with while_below(builder, block, waves) as start:
                     end = builder.add(start, _I64(_BLOCK))
                     end = builder.select(builder.icmp_unsigned("<", end, waves), end, waves)
                     builder.store(start, first)
                     builder.store(end, last)
                     builder.store(index, within)
-                    with _while_below(builder, within, behind) as inner:
+                    with while_below(builder, within, behind) as inner:
                         call(inner)
                         builder.store(builder.add(inner, _I64(1)), within)
                     builder.store(end, block)

@@ -19,6 +19,7 @@ _MEMORY = frozenset(
         "lds-load-check", "lds-store-check", "memory-load-check", "memory-store-check",
     }
 )  # fmt: skip
+_SPLIT_CHECKS = frozenset({"lds-places", "global-places", "buffer-places", "lds-load-check"})
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,15 @@ class CodeForm:
     sources: tuple[SourceForm, ...] = ()
     target: TargetForm | None = None
     options: tuple[Any, ...] = ()
+
+    @property
+    def splits(self) -> bool:
+        """Whether it may be executed on some workgroups' waves, then on others', although it reaches
+        memory, and may be refused after the first: what has been done is then done again."""
+        if self.writer in ("global", "buffer", "lds"):
+            is_load, *_, moves_address = self.options
+            return bool(is_load and not moves_address) or (self.writer == "lds" and not is_load)
+        return self.writer in _SPLIT_CHECKS
 
     @property
     def is_on_registers(self) -> bool:

@@ -25,6 +25,7 @@ from mfmadsl.emulator.instructions import matrix
 from mfmadsl.emulator.native.code import NativeCode
 from mfmadsl.emulator.native.driver import DRIVER, write_driver
 from mfmadsl.emulator.native.form import CodeForm
+from mfmadsl.emulator.native.team_code import HELP, LEAD, write_help, write_lead
 from mfmadsl.emulator.native.writers import WRITERS
 
 Writer = Callable[[ir.Module, str], None]
@@ -162,6 +163,11 @@ class Library:
         """The function that executes steps: see `native/driver.py`."""
         self._load({"driver": write_driver})
         return DRIVER(self._addresses["driver"])
+
+    def team(self) -> tuple[Any, Any]:
+        """The functions of threads that execute steps together: see `native/team_code.py`."""
+        self._load({"lead": write_lead, "help": write_help})
+        return LEAD(self._addresses["lead"]), HELP(self._addresses["help"])
 
     def _load(self, writers: Mapping[str, Writer]) -> None:
         absent = {}

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.native.fields import FIELDS, Field
+
+_BLOCK = 16
+"""Waves that a thread takes at once, at least: as many as the driver takes."""
 
 _PLACE = {name: place for place, name in enumerate(FIELDS)}
 
@@ -18,6 +23,7 @@ class State:
     def __init__(self, waves: Waves) -> None:
         self._arrays = (waves.vector, waves.accumulation, waves.scalar, waves.workgroup)
         self._scc = np.zeros(waves.count, np.bool_)
+        self.count = waves.count
         self.fields = np.zeros(len(FIELDS), np.int64)
         memory, lds = waves.memory, waves.lds
         table = memory.table
@@ -57,6 +63,18 @@ class State:
             and waves.scalar is scalar
             and waves.workgroup is workgroup
         )
+
+    @cached_property
+    def blocks(self) -> npt.NDArray[np.int64]:
+        """Where blocks of waves begin, and behind them how many waves there are. A workgroup is in
+        one of them; there are none where the waves of one do not follow one another."""
+        apart = np.diff(self._arrays[-1])
+        if (apart < 0).any():
+            return np.zeros(0, np.int64)
+        begins = np.concatenate([np.flatnonzero(apart) + 1, [self.count]])
+        chosen = begins.searchsorted(np.arange(_BLOCK, self.count + _BLOCK, _BLOCK))
+        ends = np.unique(begins[np.minimum(chosen, len(begins) - 1)])
+        return np.concatenate([[0], ends]).astype(np.int64)
 
     def look(self, places: Mapping[Field, int], version: int) -> None:
         """What those look at who look at accesses."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.native.fields import RUN_WORD, STEP_WORDS
+from mfmadsl.emulator.native.fields import RUN_WORD, SPLIT_WORD, STEP_WORDS
 from mfmadsl.emulator.native.form import NativeStep
 from mfmadsl.emulator.native.name import name_of
 from mfmadsl.emulator.text.assembly import Instruction
@@ -122,6 +122,7 @@ def stretch_of(
     for row, step in zip(words, steps, strict=True):
         row[0] = addresses[name_of(step.form)]
         row[1 : 1 + len(step.values)] = step.values
+        row[SPLIT_WORD] = step.form.splits
     following = 0
     for row, step in zip(words[::-1], steps[::-1], strict=True):
         following = following + 1 if step.form.is_on_registers else 0

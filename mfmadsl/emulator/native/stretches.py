@@ -25,6 +25,9 @@ from mfmadsl.emulator.text.assembly import Program
 _WATCHED = 8
 """How many times as long an instruction takes to interpret while the sanitizer looks on."""
 
+_SHARED = 1 << 11
+"""Steps, each of a wave, that are worth being shared by threads: some hundred microseconds."""
+
 _Single = Stretch | NativeStep | Literal[False] | None
 """An instruction for itself: as code, or not worth that yet, or without any, or not looked at."""
 
@@ -55,18 +58,20 @@ class Stretches:
         self._checked: Lines | None = None
         self._singles: list[_Single] = [None] * len(program.instructions)
 
-    def run(self, waves: Waves, most: int, check: Check) -> int:
+    def run(self, waves: Waves, most: int, check: Check, threads: int = 1) -> int:
         """Execute instructions from where the waves stand, and say how many: 0 if none, or up to
         `most`. `check` is that of `Lines.at`."""
         stretch = self._lines.at(waves, check)
         if stretch is None or stretch.count > most:
             return 0
-        done = self._execute(waves, stretch, stretch.count, None)
+        done = self._execute(waves, stretch, stretch.count, None, threads)
         if done < stretch.count:
             self._lines.split(stretch, done)
         return done
 
-    def run_watched(self, watch: Watch, waves: Waves, most: int, check: Check) -> int:
+    def run_watched(
+        self, watch: Watch, waves: Waves, most: int, check: Check, threads: int = 1
+    ) -> int:
         """The same, for one who looks ahead."""
         ahead: LooksAhead | None = watch.ahead
         if ahead is None:
@@ -78,7 +83,7 @@ class Stretches:
             return 0
         done = count = ahead.ready(waves, stretch, min(most, stretch.count))
         if count:
-            done = self._execute(waves, stretch, count, ahead)
+            done = self._execute(waves, stretch, count, ahead, threads)
             ahead.ran(waves, stretch, done)
         if done < min(most, stretch.count):
             self._checked.split(stretch, done)
@@ -100,7 +105,7 @@ class Stretches:
             part = Part(self._program.instructions[place], None, (single,))
             single = stretch_of([part], addresses, library().driver(), place)
             self._singles[place] = single
-        return isinstance(single, Stretch) and self._execute(waves, single, 1, None) == 1
+        return isinstance(single, Stretch) and self._execute(waves, single, 1, None, 1) == 1
 
     def _single(self, waves: Waves, place: int, check: Check) -> NativeStep | Literal[False]:
         try:
@@ -114,7 +119,9 @@ class Stretches:
         return step if step and is_usable and library().is_for_this_processor else False
 
     @staticmethod
-    def _execute(waves: Waves, stretch: Stretch, count: int, ahead: LooksAhead | None) -> int:
+    def _execute(
+        waves: Waves, stretch: Stretch, count: int, ahead: LooksAhead | None, threads: int
+    ) -> int:
         """Execute instructions of a stretch, and say how many."""
         state = waves.kept
         if state is None or not state.is_of(waves):
@@ -126,6 +133,12 @@ class Stretches:
             if state.version != ahead.version:
                 state.look(ahead.places(waves), ahead.version)
             state.number_from(stretch.parts[0].issued)
-        done = stretch.driver(state.address, stretch.address, stretch.starts[count])
+        steps = stretch.starts[count]
+        if threads > 1 and steps * waves.count >= _SHARED:
+            from mfmadsl.emulator.native.team import execute_steps
+
+            done = execute_steps(state, stretch, steps, threads)
+        else:
+            done = stretch.driver(state.address, stretch.address, steps)
         state.end(waves, stretch.changes_scc, stretch.changes_exec)
         return stretch.parts_before(done)

@@ -1,4 +1,4 @@
-"""Whether instructions may become native code."""
+"""Whether instructions may become native code, and how many threads execute it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import os
 
 from mfmadsl.error import ArgumentError
 
-_VARIABLE = "MFMADSL_NATIVE"
+_VARIABLE, _THREADS = "MFMADSL_NATIVE", "MFMADSL_THREADS"
+_MOST_THREADS = 8
+"""There are 16 blocks of waves to share at most, of a portion of workgroups."""
 
 
 def native_code_is_wanted() -> bool:
@@ -15,3 +17,20 @@ def native_code_is_wanted() -> bool:
     if told not in ("0", "1"):
         raise ArgumentError(f"{_VARIABLE}: is 0 or 1, not {told!r}")
     return told == "1"
+
+
+def threads_wanted() -> int:
+    """As many as MFMADSL_THREADS says, or else as this process has processors, but not too many.
+    Raises ArgumentError for what is no number from 1 on."""
+    told = os.environ.get(_THREADS)
+    if told is None:
+        return min(_processors(), _MOST_THREADS)
+    if not (told.isascii() and told.isdigit() and int(told) > 0):
+        raise ArgumentError(f"{_THREADS}: is a number from 1 on, not {told!r}")
+    return min(int(told), _MOST_THREADS)
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,173 @@
+"""Threads that share the waves of a launch: the same bits, counts and faults as with one thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mfmadsl.emulator import EmulationError, emulate
+from mfmadsl.emulator.native import stretches, team, threads_wanted
+from mfmadsl.emulator.native.team import Team, team_of
+from mfmadsl.emulator.sanitizer import sanitize
+from mfmadsl.error import ArgumentError
+from tests.emulator.native.test_stretch import ADDRESSES, LOOP, always_hot
+from tests.emulator.waves import kernel
+
+THREADS = 3
+GROUPS, BLOCK = 50, 192  # three waves a workgroup: blocks of waves are not all alike
+LANES = GROUPS * BLOCK
+
+# Each word is read by the next workgroup's waves before anybody has written: the order shows.
+PLACES = f"""\
+{ADDRESSES.replace("s_lshl_b32 s6, s2, 8", "s_mul_i32 s6, s2, 0x300")}
+	v_lshlrev_b32_e32 v7, 2, v0
+"""
+EXCHANGE = f"""\
+{PLACES}
+	global_load_dword v2, v1, s[4:5]
+	s_movk_i32 s7, 9
+	s_waitcnt vmcnt(0)
+loop:
+	ds_write_b32 v7, v2
+	v_mad_u32_u24 v2, v2, 3, s2
+	s_waitcnt lgkmcnt(0)
+	ds_read_b32 v3, v7 offset:64
+	v_xor_b32_e32 v2, v2, v0
+	ds_read2_b32 v[4:5], v7 offset1:32
+	s_waitcnt lgkmcnt(0)
+	v_add3_u32 v2, v3, v2, v4
+	global_load_dword v6, v1, s[4:5] offset:512
+	v_add_u32_e32 v2, v2, v5
+	s_waitcnt vmcnt(0)
+	v_add_u32_e32 v2, v2, v6
+	global_store_dword v1, v2, s[4:5]
+	global_store_dword v1, v2, s[4:5] offset:256
+	v_mov_b32_e32 v8, v7
+	ds_read_b32 v8, v8 offset:4
+	s_waitcnt lgkmcnt(0)
+	v_add_u32_e32 v2, v2, v8
+	s_add_i32 s7, s7, -1
+	s_cmp_lg_u32 s7, 0
+	s_cbranch_scc1 loop
+	global_store_dword v1, v2, s[4:5]
+"""
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Has the launches that follow run by so many threads, and all code that can be native be so."""
+    always_hot(monkeypatch)
+    monkeypatch.setattr(stretches, "_SHARED", 0)
+    return lambda threads: monkeypatch.setenv("MFMADSL_THREADS", str(threads))
+
+
+def words() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(3).integers(0, 1 << 32, LANES + 256, np.uint32)
+
+
+def run(code: str, **more: Any) -> tuple[Any, bytes]:
+    x = words()
+    done = emulate(kernel(code), [x], grid=(GROUPS,), block=(BLOCK,), lds_bytes=1024, **more)
+    return done, x.tobytes()
+
+
+@pytest.mark.parametrize("order", ["lockstep", "random"])
+@pytest.mark.parametrize("code", [LOOP, EXCHANGE], ids=["loop", "exchange"])
+def test_the_same_bits(code: str, order: str, shared: Callable[[int], None]) -> None:
+    found = []
+    for threads in (1, THREADS):
+        shared(threads)
+        found.append(run(code, order=order))
+    assert found[0] == found[1]
+
+
+def test_helpers_help(shared: Callable[[int], None]) -> None:
+    shared(1)
+    expected = run(EXCHANGE)
+    shared(THREADS)
+    before = team_of(THREADS - 1).helped
+    for _ in range(500):  # the machine may have no time for them at first
+        assert run(EXCHANGE) == expected
+        if team_of(THREADS - 1).helped > before:
+            return
+    pytest.fail("no helper has executed anything")
+
+
+@pytest.mark.parametrize("code", [
+    "global_load_dword v2, v1, s[4:5] offset:1028",  # only the last ones are outside
+    "v_add_u32_e32 v4, 0x100, v7\n\tds_read_b32 v2, v4 offset:4",
+    "v_add_u32_e32 v4, 0x100, v7\n\tds_write_b32 v4, v1 offset:4",
+    "v_mov_b32_e32 v4, 1\n\tv_add_u32_e32 v4, 3, v4\n"
+    "\tglobal_store_dword v1, v4, s[4:5] offset:1028",
+])  # fmt: skip
+def test_faults(code: str, shared: Callable[[int], None]) -> None:
+    faults = []
+    for threads in (1, THREADS):
+        shared(threads)
+        with pytest.raises(EmulationError) as caught:
+            run(f"{PLACES}\t{code}\n\tv_mov_b32_e32 v5, 1")
+        faults.append(caught.value.fault)
+    assert faults[0] == faults[1]
+    assert faults[0].kind == "out-of-bounds"
+
+
+def test_findings(shared: Callable[[int], None]) -> None:
+    found = []
+    for threads in (1, THREADS):
+        shared(threads)
+        x = words()
+        done = sanitize(
+            kernel(EXCHANGE), [x], grid=(GROUPS,), block=(BLOCK,), lds_bytes=1024, keep_going=True
+        )
+        found.append((done.faults, x.tobytes()))
+    assert found[0] == found[1]
+    assert {fault.kind for fault in found[0][0]} >= {"race"}
+
+
+def test_one_launch_beside_another(shared: Callable[[int], None]) -> None:
+    shared(THREADS)
+    expected = run(EXCHANGE)
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(run(EXCHANGE))) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert found == [expected] * 3
+
+
+def test_a_forked_process_has_helpers_of_its_own(shared: Callable[[int], None]) -> None:
+    shared(THREADS)
+    expected = run(EXCHANGE)
+    child = os.fork()
+    if not child:
+        os._exit(int(run(EXCHANGE) != expected))
+    assert os.waitpid(child, 0)[1] == 0
+    assert run(EXCHANGE) == expected
+
+
+def test_a_team_ends() -> None:
+    some = Team(2, team.library())
+    some.end()
+    assert some.has_ended
+    assert some.helped == 0
+
+
+@pytest.mark.parametrize("told", ["0", "-1", "two", "", "1.5"])
+def test_a_wish_that_is_none_is_refused(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MFMADSL_THREADS", told)
+    with pytest.raises(ArgumentError, match="MFMADSL_THREADS: is a number from 1 on, not"):
+        threads_wanted()
+
+
+def test_as_many_threads_as_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MFMADSL_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(3)), raising=False)
+    assert threads_wanted() == 3
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(300)), raising=False)
+    assert threads_wanted() == 8
