@@ -21,6 +21,7 @@ from mfmadsl.model import (
     Intrinsic,
     Tiling,
 )
+from mfmadsl.model.power import Energy, Power, share_of_clock
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS
 from mfmadsl.passes.tir.expression import WORD
@@ -94,9 +95,7 @@ def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     """What a GEMM with this tiling should take."""
     terms = _Terms(gemm, tiling)
     fastest, adding_up = terms.fastest, terms.adding_up
-    return Estimate(
-        max(fastest, terms.power) + adding_up, fastest + adding_up, terms.requested * terms.fresh
-    )
+    return Estimate(terms.powered + adding_up, fastest + adding_up, terms.requested * terms.fresh)
 
 
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
@@ -170,11 +169,11 @@ class _Terms:
         footprint = sum(sides[each.side] * sum(each.sources) for each in gemm.reads)
         footprint *= gemm.k * gemm.batches
         self.requested = self.step_bytes * self.steps * self.tiles
-        traffic = traffic_of(
+        self.traffic = traffic_of(
             product, self.requested, self.tile_bytes * self.tiles, sharing, footprint
         )
         units = min(self.tiles, product.compute_units)
-        self.path = path_of(product, traffic, sharing, units, gemm.chip.l2_latency)
+        self.path = path_of(product, self.traffic, sharing, units, gemm.chip.l2_latency)
 
     @property
     def fastest(self) -> float:
@@ -184,13 +183,25 @@ class _Terms:
         return cycles / self.gemm.product.clock / 1e6
 
     @property
-    def power(self) -> float:
-        """Seconds in which the power allows so many operations; zeros at an edge and of a sparse A
-        take next to none."""
-        gemm, intrinsic = self.gemm, self.gemm.intrinsic
-        rate = gemm.product.power_limit(intrinsic.a.type.short, intrinsic.b.type.short)
+    def powered(self) -> float:
+        """Seconds of the product itself at the clock that the power allows."""
+        power, fastest = self.gemm.product.power, self.fastest
+        if power is None:
+            return fastest
+        return fastest / share_of_clock(power, self._energy(power), lambda share: fastest / share)
+
+    def _energy(self, power: Power) -> Energy:
+        """What the product draws; zeros at an edge and of a sparse A take next to none."""
+        gemm, intrinsic, traffic = self.gemm, self.gemm.intrinsic, self.traffic
+        kinds = intrinsic.a.type.short, intrinsic.b.type.short
         stored = SPARSE_STORED / SPARSE_GROUP if intrinsic.sparse else 1
-        return 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches / rate / 1e12 if rate else 0.0
+        operations = 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches
+        core = operations * max(power.matrix.get(kind, 0.0) for kind in kinds)
+        core += self._lds_bytes() * self.steps * self.tiles * power.lds
+        core += (traffic.requested + traffic.stored) * power.l2
+        far = (traffic.beyond + traffic.stored) * power.beyond
+        far += (traffic.memory + traffic.stored) * power.memory
+        return Energy(core / 1e12, far / 1e12)
 
     def _lines(self, rows: Sequence[float]) -> tuple[float, ...]:
         """Bytes of lines that a step asks for, of so many rows of A and columns of B, by read."""
@@ -269,9 +280,7 @@ class _Terms:
         """Cycles of so many workgroups of one compute unit, for one tile each."""
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
         matrix, work = self._matrix(), self._work()
-        read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
-        moved = (read + self._bytes_of(self.copied)) * tiling.k_step * gemm.intrinsic.blocks
-        lds = moved / chip.lds_bytes_per_cycle
+        lds = self._lds_bytes() / chip.lds_bytes_per_cycle
         l1 = (self.whole_bytes + self._behind()) / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * self.path.read
         of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
@@ -286,6 +295,12 @@ class _Terms:
         ahead = _STATISTICS * gemm.statistics_rows
         ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
+
+    def _lds_bytes(self) -> float:
+        """Bytes that go into the LDS in a step, and out of it."""
+        tiling = self.tiling
+        read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
+        return (read + self._bytes_of(self.copied)) * tiling.k_step * self.gemm.intrinsic.blocks
 
     def _behind(self) -> float:
         """Bytes of the lines that a step asks for once more, where rows start anywhere: the word
