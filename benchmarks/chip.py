@@ -18,6 +18,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,27 +48,42 @@ RATES = [
 Point = tuple[str, str, str, Shape]
 
 
+class Modelled(NamedTuple):
+    """TFLOP/s, the share of time that the matrix cores are busy, and the clock in MHz."""
+
+    tflops: float
+    busy: float
+    clock: float
+
+    @classmethod
+    def of(cls, time: ChipTime) -> Modelled:
+        return cls(time.tflops, time.shares["matrix cores"], time.clock)
+
+
 def point_of(figure: Figure) -> Point:
     """What is modelled of a figure: its kernel, product, type and shape."""
     return figure.kernel, figure.product, figure.kind, figure.shape
 
 
-def modelled(point: Point, folder: Path) -> ChipTime:
-    """The time of one of the kernels that are written in Gluon."""
+def modelled(point: Point, folder: Path) -> Modelled:
+    """What the model says of one of the kernels that are written in Gluon."""
     name, product, kind, (m, n, k) = point
     path = folder / f"{name}-{PRODUCTS[product].arch}-{kind}.s"
     facts = json.loads(path.with_suffix(".json").read_text())
     operand = numpy_type(DTYPES[kind])
     out = numpy_type(DTYPES["f16" if kind == "bf8" else kind])
     arrays = [np.ones((m, k), operand), np.ones((n, k), operand), np.zeros((m, n), out)]
-    return mfmadsl.profile(
+    profile = mfmadsl.profile(
         path.read_text(),
         [*arrays, *map(np.int32, (m, n, k)), None, None],
         (m // TILE * (n // TILE),),
         (64 * facts["waves"],),
         lds_bytes=facts["lds_bytes"],
         product=product,
-    ).on_chip
+    )
+    found = Modelled.of(profile.on_chip)
+    print(*point, f"{found.tflops:.0f} TFLOP/s", file=sys.stderr, flush=True)
+    return found
 
 
 def triton(folder: Path, pool: Executor) -> Kernel:
@@ -77,17 +93,16 @@ def triton(folder: Path, pool: Executor) -> Kernel:
     return min(zip(seconds, every, strict=True), key=lambda pair: pair[0])[1]
 
 
-def row(figure: Figure, time: ChipTime) -> str:
+def row(figure: Figure, time: Modelled) -> str:
     m, n, k = figure.shape
-    busy = time.shares["matrix cores"]
     return (
         f"| {figure.kernel} ({figure.source}) | {figure.product} | {figure.kind} | {m}x{n}x{k} "
         f"| {figure.measured:g} | {time.tflops:.0f} | {time.tflops / figure.measured - 1:+.0%} "
-        f"| {busy:.0%} | {time.clock:.0f} | {figure.found} |"
+        f"| {time.busy:.0%} | {time.clock:.0f} | {figure.found} |"
     )
 
 
-def table(figures: Sequence[Figure], times: Sequence[ChipTime]) -> Iterator[str]:
+def table(figures: Sequence[Figure], times: Sequence[Modelled]) -> Iterator[str]:
     """All figures beside the model, and how far it is off on the average."""
     yield (
         "| kernel | product | type | M x N x K | measured, TFLOP/s | model | off by | matrix cores "
@@ -136,7 +151,7 @@ def main() -> None:
         best = triton(folder, pool)
     times = [found[point_of(figure)] for figure in own]
     others = [figure for figure in FIGURES if figure.kernel == "triton"]
-    times += [best.profile(figure.shape).on_chip for figure in others]
+    times += [Modelled.of(best.profile(figure.shape).on_chip) for figure in others]
     for line in (*table([*own, *others], times), "", f"Triton's setting: {best.setting}", "",
                  *rates()):  # fmt: skip
         print(line, flush=True)

@@ -1,7 +1,7 @@
 """How long a kernel takes on one compute unit, and what it waits for."""
 
 from mfmadsl.emulator.machine.occupancy import Occupancy, occupancy
-from mfmadsl.emulator.profiler.chip import ChipTime
+from mfmadsl.emulator.profiler.chip import ChipTime, ModelError
 from mfmadsl.emulator.profiler.known_chip import chip_of
 from mfmadsl.emulator.profiler.profile import LdsAccess, Profile, profile
 from mfmadsl.emulator.profiler.timing import Event, Timing
@@ -10,6 +10,7 @@ __all__ = [
     "ChipTime",
     "Event",
     "LdsAccess",
+    "ModelError",
     "Occupancy",
     "Profile",
     "Timing",

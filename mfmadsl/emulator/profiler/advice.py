@@ -80,7 +80,8 @@ def _bank_conflicts(profile: Profile) -> str:
 
 
 def _full_waits(profile: Profile) -> str:
-    if profile.loop is None or _share_of(profile, "memory") < _WAITING:
+    waiting = _share_of(profile, "memory") + _share_of(profile, "queue of memory")
+    if profile.loop is None or waiting < _WAITING:
         return ""
     first, last = profile.loop.lines
     for instruction in profile.program.instructions:
@@ -88,7 +89,7 @@ def _full_waits(profile: Profile) -> str:
             continue
         if wait_counts(instruction.modifiers["argument"]).get("vmcnt") == 0:
             return (
-                f"Waves wait for memory for {_share_of(profile, 'memory'):.0%} of the time, and "
+                f"Waves wait for memory for {waiting:.0%} of the time, and "
                 f"line {instruction.line} waits for all loads in each iteration: start the loads "
                 "of the iteration after the next one, and wait until only those are left."
             )
