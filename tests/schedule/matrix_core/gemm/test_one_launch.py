@@ -227,7 +227,7 @@ def two_kernels(groups: int, name: str, threads: int = 64) -> Schedule:
         group, _, thread = sch.split(loop, [count, None, width])
         sch.bind(group, "blockIdx.x")
         sch.bind(thread, "threadIdx.x")
-    sch.annotate(sch.get_sblock(name), LAST_WORKGROUP, 1)
+    sch.annotate(sch.get_sblock(name), LAST_WORKGROUP, 0)
     return sch
 
 
