@@ -82,7 +82,7 @@ def scheduled_product(
         if isinstance(product, PrimFunc):
             _check_matrices(product)
         _check_elements(function)
-        cases = gemm_cases(function, arch=arch)
+        cases = gemm_cases(function, arch=arch, one_launch=False)  # TVM gives no zeros
         schedule = gemm_schedule(function, arch=arch, tiling=cases)
     except MfmadslError as error:
         return None, Scheduled(name, "", reason=str(error))

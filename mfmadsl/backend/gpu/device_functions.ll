@@ -227,12 +227,13 @@ define i32 @mfmadsl.acquire() alwaysinline {
   ret i32 0
 }
 
-; How many have come before; behind the `last` one there are none again.
+; How many have come before; behind the `last` one there are none again. The counts lie in the GPU's own memory, so that
+; one instruction does it.
 
 define i32 @mfmadsl.arrive(ptr addrspace(1) %counts, i32 %place, i32 %last) alwaysinline {
   %far = sext i32 %place to i64
   %count = getelementptr i32, ptr addrspace(1) %counts, i64 %far
-  %before = atomicrmw uinc_wrap ptr addrspace(1) %count, i32 %last syncscope("agent") monotonic, align 4
+  %before = atomicrmw uinc_wrap ptr addrspace(1) %count, i32 %last syncscope("agent") monotonic, align 4, !amdgpu.no.remote.memory !0, !amdgpu.no.fine.grained.memory !0
   ret i32 %before
 }
 
@@ -534,3 +535,5 @@ declare <2 x float> @llvm.amdgcn.cvt.scalef32.pk.f32.fp4(i32, float, i32 immarg)
 declare <4 x i16> @llvm.amdgcn.ds.read.tr16.b64.v4i16(ptr addrspace(3))
 declare <2 x i32> @llvm.amdgcn.ds.read.tr8.b64.v2i32(ptr addrspace(3))
 declare void @llvm.amdgcn.raw.ptr.buffer.load.lds(ptr addrspace(8), ptr addrspace(3), i32 immarg, i32, i32, i32 immarg, i32 immarg)
+
+!0 = !{}

@@ -114,6 +114,8 @@ class Knowledge:
     def message(self, wave: int, issued: int, done: int) -> int:
         """The number of a message with what a wave knows."""
         passed = self.passed[self._mates(wave)].copy()
+        # A barrier orders what its own workgroup does: others see what the wave has waited for.
+        passed[wave % self.per_group] = min(passed[wave % self.per_group], done)
         if self.several:
             shown = self._shown[self._mates(wave)]
             written, by_me = self._written_back.get(wave, (0, shown))

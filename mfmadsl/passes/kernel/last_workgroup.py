@@ -23,7 +23,7 @@ from operator import mul
 
 import tvm_ffi
 from tvm import tirx
-from tvm.s_tir import SBlock
+from tvm.s_tir import SBlock, SBlockRealize
 from tvm.sym import Analyzer
 from tvm.tirx import (
     AllocBuffer,
@@ -41,10 +41,18 @@ from tvm.tirx import (
 
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import LoweringError
-from mfmadsl.passes.tir.expression import conjuncts_of, i32, loads_of, scope_of, substitute
+from mfmadsl.passes.tir.expression import (
+    conjuncts_of,
+    constant,
+    i32,
+    loads_of,
+    scope_of,
+    substitute,
+)
 
 LAST_WORKGROUP = "mfmadsl.last_workgroup"
-"""The annotation of a block of a kernel that the last workgroups of the one before it may run."""
+"""The annotation of a block of a kernel that the last workgroups of the one before it may run. Its
+value is how many rows of a part, its last dimension but one, the block needs; 0 for all of them."""
 
 _COUNTED = "mfmadsl.counted"
 """The attribute of a function: {a workspace that is written by parts: the name of the counts}."""
@@ -71,7 +79,7 @@ def counted(function: PrimFunc) -> tuple[PrimFunc, tuple[Arrivals, ...]]:
     names = {str(each.name) for each in (*function.params, *allocated)}
     marked: dict[str, str] = {}
     found: list[Arrivals] = []
-    grids: dict[str, list[Expr]] = {}
+    bounds: list[tuple[Buffer, Expr]] = []
     loops: list[For] = []
 
     def block(node: SBlock) -> None:
@@ -84,19 +92,45 @@ def counted(function: PrimFunc) -> tuple[PrimFunc, tuple[Arrivals, ...]]:
                 f"block `{node.name_hint}`: annotation {LAST_WORKGROUP}: it reads no workspace that"
                 " another kernel has written"
             )
+        rows = node.annotations[LAST_WORKGROUP]
+        if constant(rows) != 0:
+            bounds.append((parts[0], i32(rows) if isinstance(rows, int) else rows))
         name = _unused("arrived", names)
         names.add(name)
         marked[str(parts[0].name)] = name
         inside = [loop for loop in loops if _holds(loop, node)]
         grid = [loop.extent for loop in inside if _is_of_grid(loop)]
-        grids[name] = grid
         found.append(Arrivals(name, reduce(mul, grid, i32(1))))
 
     tvm_ffi.structural_walk(function.body, (For, loops.append))
     tvm_ffi.structural_walk(function.body, (SBlock, block))
     if not found:
         return function, ()
+    for parts, rows in bounds:
+        function = _of_rows(function, parts, rows)
     return function.with_attr(_COUNTED, marked), tuple(found)
+
+
+def _of_rows(function: PrimFunc, parts: Buffer, rows: Expr) -> PrimFunc:
+    """The function, which stores no other rows of the parts: of a tile at an edge, and more so of
+    one that is taller than the matrix, they would cost as much as those that are needed."""
+
+    def bounded(node: SBlockRealize) -> SBlockRealize:
+        block = node.block
+        written = [region for region in block.writes if region.source.same_as(parts)]
+        stores = isinstance(block.body, BufferStore) and bool(written)
+        if not stores:
+            return node
+        row = written[0].region[-2].min
+        values = {
+            axis.var: value for axis, value in zip(block.iter_vars, node.iter_values, strict=True)
+        }
+        row = substitute(row, values)
+        inside = row < _as(rows, str(row.ty.dtype))
+        asked = inside if constant(node.predicate) == 1 else tirx.And(node.predicate, inside)
+        return SBlockRealize(list(node.iter_values), asked, block)
+
+    return function.with_body(tvm_ffi.structural_map(function.body, (SBlockRealize, bounded)))
 
 
 def _unused(name: str, taken: set[str]) -> str:

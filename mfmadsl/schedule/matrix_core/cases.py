@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
@@ -62,16 +63,18 @@ def only_tiling(tiling: Tiling | Sequence[Case] | None) -> Tiling | None:
 
 def cases_for(
     function: PrimFunc, nest: Nest, intrinsic: Intrinsic | str | None,
-    tiling: Tiling | Sequence[Case] | None, chip: Architecture,
+    tiling: Tiling | Sequence[Case] | None, chip: Architecture, one_launch: bool = True,
 ) -> list[Case]:  # fmt: skip
     """The cases that are asked for, or chosen: one where M, N and K are known, or several of them
-    are not.
+    are not. Chosen are those of a split K in `one_launch`, or others only.
 
     Raises ScheduleError for what is no product, and as `checked` does.
     """
     if tiling is not None:
         return checked(tiling)
-    return cases(_product(function, nest), intrinsic, chip)
+    product = _product(function, nest)
+    plainly = one_launch and product.ends_plainly
+    return cases(replace(product, ends_plainly=plainly), intrinsic, chip)
 
 
 def with_case_blocks(

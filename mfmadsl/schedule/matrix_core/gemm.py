@@ -11,7 +11,7 @@ from tvm.s_tir import Schedule
 from tvm.s_tir.schedule import SBlockRV
 from tvm.tirx import PrimFunc
 
-from mfmadsl.argument import check_extent, check_type
+from mfmadsl.argument import check_extent, check_flag, check_type
 from mfmadsl.error import ArgumentError
 from mfmadsl.model import DEFAULT_ARCH, Architecture, Intrinsic, Tiling, architecture, unscaled
 from mfmadsl.prim_func import prim_func
@@ -202,19 +202,23 @@ def gemm_cases(
     workload: PrimFunc | tvm.IRModule,
     intrinsic: Intrinsic | str | None = None,
     arch: str = DEFAULT_ARCH,
+    *,
+    one_launch: bool = True,
 ) -> list[Case]:
     """The tilings that `gemm_schedule` takes if it is given none, and up to which extent each is.
 
     Where M, N or K alone is symbolic there are up to eight, and more where tuned tilings are among
-    them; else it is that of `gemm_tiling`, for all.
+    them; else it is that of `gemm_tiling`, for all. Those of a split K that work in `one_launch` are
+    for who can give it memory with zeros in it, as `Kernel.launches` does, and TVM does not.
     """
+    check_flag("one_launch", one_launch)
     function, statistics = _parted(workload)
     chip = architecture(arch)
     product = understood(function, chip)
     if not isinstance(product, PrimFunc) or statistics is not None:
         return [Case(_tiling_of(product, statistics, intrinsic, chip))]
     function = prepared(product)
-    return cases_for(function, product_nest(function), intrinsic, None, chip)
+    return cases_for(function, product_nest(function), intrinsic, None, chip, one_launch)
 
 
 def is_tuned(

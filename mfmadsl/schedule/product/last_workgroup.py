@@ -12,6 +12,7 @@ from tvm.s_tir.schedule import LoopRV, SBlockRV
 from tvm.tirx import IterVar
 
 from mfmadsl.passes.kernel.last_workgroup import LAST_WORKGROUP
+from mfmadsl.passes.tir.expression import constant
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.epilogue import fold_forward, reads_plainly
 from mfmadsl.schedule.product.nest import nest_of
@@ -46,6 +47,7 @@ def fold_into_last(sch: Schedule, total: SBlockRV, cut: CutTotal) -> None:
         raise ScheduleError(NEEDS_ALL_OF_C)
     (block,) = last
     loops = _loops_of_axes(sch, total, block)
+    rows = constant(sch.get(loops[1]).extent) or 0  # TVM annotates with numbers
     outer: list[LoopRV] = []
     inner: list[LoopRV] = []
     extents: list[int] = []
@@ -74,7 +76,7 @@ def fold_into_last(sch: Schedule, total: SBlockRV, cut: CutTotal) -> None:
     count = sch.get(parts).extent
     if isinstance(count, tirx.IntImm) and int(count) <= _MOST_UNROLLED:
         sch.unroll(parts)
-    sch.annotate(total, LAST_WORKGROUP, 1)
+    sch.annotate(total, LAST_WORKGROUP, rows)
 
 
 def _together(extents: list[int], threads: int) -> int:
