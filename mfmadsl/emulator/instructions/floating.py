@@ -98,6 +98,11 @@ def _rounded(kind: str, function: Callable[[Any], Any]) -> Compute:
     return lambda a: np.asarray(function(a.astype(np.float64))).astype(dtype_of(kind))
 
 
+def _log2(a: Array) -> Array:
+    """Of a number below 0 the NaN of its root: NumPy's has a sign that depends on the processor."""
+    return np.where(a < 0, np.sqrt(a), np.log2(a))
+
+
 def _periodic(kind: str, function: Callable[[Any], Any], beyond: float) -> Compute:
     """sin or cos of a part of a turn; what is out of [-256, 256] gives sin(0) or cos(0)."""
 
@@ -266,7 +271,7 @@ def _add_rows(kind: str) -> None:
             "min3": row(three, lambda a, b, c: smallest(smallest(a, b), c)),
             "med3": row(three, _median),
             "exp": row(kind, _rounded(kind, np.exp2), slots=approximated),
-            "log": row(kind, _rounded(kind, np.log2), slots=approximated),
+            "log": row(kind, _rounded(kind, _log2), slots=approximated),
             "sin": row(kind, _periodic(kind, np.sin, 0), slots=approximated),
             "cos": row(kind, _periodic(kind, np.cos, 1), slots=approximated),
             "mad": row(three, lambda a, b, c: a * b + c),

@@ -23,6 +23,7 @@ class Recurrence:
         self._scc = np.zeros_like(waves.scc)
         self._scalar = np.zeros((0, waves.count), np.uint32)
         self._vector = self._accumulation = np.zeros((0, waves.count, LANES), np.uint32)
+        self._counter = 0  # the scalar register that told waves apart from what they were
 
     def find(self, waves: Waves) -> Mask:
         """Which of the waves are back in a state in which they were here; now and then, the states
@@ -31,10 +32,12 @@ class Recurrence:
         again: Mask = self._place[index] == waves.pc
         if again.any():
             again &= self._scc[index] == waves.scc
-            for kept, now in zip(self._scalar, waves.scalar, strict=True):
-                if not again.any():  # mostly a counter among the first tells it
+            again &= self._scalar[self._counter, index] == waves.scalar[self._counter]
+            for number, (kept, now) in enumerate(zip(self._scalar, waves.scalar, strict=True)):
+                if not again.any():  # mostly the counter that told it before
                     break
                 again &= kept[index] == now
+                self._counter = number
         if again.any():
             for kept, now in (
                 (self._vector, waves.vector),

@@ -164,10 +164,14 @@ class Chunk:
         """Change the register at an address, where a mask has lanes."""
         vector = ir.VectorType(I32, WIDTH)
         place = self.code.at(self.builder.add(row, self._offset), vector)
-        values = [word.value, place, I32(4), mask.value]
-        name = f"llvm.masked.store.v{WIDTH}i32.p0"
-        function = declared(self.builder, name, ir.VoidType(), values)
-        self.builder.call(function, values)
+        builder = self.builder
+        full = builder.icmp_unsigned("==", builder.bitcast(mask.value, I16), I16(0xFFFF))
+        with builder.if_else(full) as (yes, no):
+            with yes:
+                builder.store(word.value, place, align=4)
+            with no:  # nobody else has these registers, and masked stores are slow on some processors
+                old = builder.load(place, align=4)
+                builder.store(builder.select(mask.value, word.value, old), place, align=4)
 
     def place(self, row: ir.Value) -> ir.Value:
         """The address of the first lane's word of a register."""
