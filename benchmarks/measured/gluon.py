@@ -1,11 +1,11 @@
 """Compiles the kernels of `figures`, in a process of its own, for Triton brings an LLVM that TVM's
 must not meet:
 
-    python -m benchmarks.measured.gluon FOLDER
+    python -m benchmarks.measured.gluon FOLDER [KERNEL-CHIP-TYPE...]
 
-writes FOLDER/KERNEL-CHIP-TYPE.s, and .json with LDS bytes and waves; and the settings of Triton's
-matmul of tiles of 256 x 256 x 64, as `benchmarks.gemm.triton_kernels` does. What lies there already
-is not compiled again.
+writes FOLDER/KERNEL-CHIP-TYPE.s, and .json with LDS bytes and waves, of all or of some; and where
+all are asked for the settings of Triton's matmul of tiles of 256 x 256 x 64, as
+`benchmarks.gemm.triton_kernels` does. What lies there already is not compiled again.
 """
 
 from __future__ import annotations
@@ -65,12 +65,15 @@ KERNELS = (
 
 
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, names = Path(sys.argv[1]), sys.argv[2:]
     for kernel in KERNELS:
         for kind in kernel.kinds:
-            path = folder / f"{kernel.name}-{kernel.arch}-{kind}.json"
-            if not path.exists():
+            name = f"{kernel.name}-{kernel.arch}-{kind}"
+            path = folder / f"{name}.json"
+            if (name in names or not names) and not path.exists():
                 keep(path, partial(kernel.compile, kind))
+    if names:
+        return
     for setting in triton_kernels.settings("gfx950"):
         path = folder / f"gfx950.bf16.bt-{setting}.json"
         if (setting.tile, setting.row_bytes) == ((256, 256), 128) and not path.exists():

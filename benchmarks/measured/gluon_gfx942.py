@@ -66,7 +66,7 @@ def ping_pong(
     near = b_lds.slice(0, HALF, 1).load(right)
     steps = gl.cdiv(K, DEPTH)
     gl.assume(steps > 1)
-    for _ in range(0, steps - 1):
+    for _ in range(steps - 1):
         with warp_pipeline_stage("move", priority=1):
             b += DEPTH
             b_next = buffer_load(b, b_at)

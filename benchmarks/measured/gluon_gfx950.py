@@ -92,7 +92,8 @@ def multiply(a, b, total):
 
 @gluon.jit
 def tile_of(M, N, DIES: gl.constexpr, GROUP: gl.constexpr):
-    """The tile of a workgroup: each die has tiles in a row, in groups of rows of tiles."""
+    """The tile of a workgroup: each of the dies, which divide the number of tiles, has tiles in a
+    row, in groups of rows of tiles."""
     tile_rows, tile_columns = gl.cdiv(M, ROWS), gl.cdiv(N, ROWS)
     tile = gl.program_id(0)
     if DIES > 1:
@@ -144,7 +145,7 @@ def straight(
     total = gl.zeros((ROWS, ROWS), gl.float32, sums)
     steps = gl.cdiv(K, depth)
     if STAGES == 1:
-        for _ in range(0, steps):
+        for _ in range(steps):
             async_copy.buffer_load_to_shared(a_lds.index(0), a, a_offsets)
             async_copy.buffer_load_to_shared(b_lds.index(0), b, b_offsets)
             async_copy.commit_group()
@@ -158,7 +159,7 @@ def straight(
         async_copy.buffer_load_to_shared(a_lds.index(0), a, a_offsets)
         async_copy.buffer_load_to_shared(b_lds.index(0), b, b_offsets)
         async_copy.commit_group()
-        for step in range(0, steps - 1):
+        for step in range(steps - 1):
             a += depth
             b += depth
             here = step % 2
@@ -234,7 +235,7 @@ def ping_pong(
     near = near_lds.index(0).load(right)
     top = top_lds.index(0).load(left)
     steps = gl.cdiv(K, depth)
-    for _ in range(0, steps // 2 - 1):
+    for _ in range(steps // 2 - 1):
         for here in gl.static_range(2):
             async_copy.wait_group(5)
             with warp_pipeline_stage("multiply", priority=0):

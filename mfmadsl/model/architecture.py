@@ -88,8 +88,8 @@ class Architecture:
     - `line_bytes`: a cache line of the vector L1 cache (C).
     - `l1_bytes`: all of the vector L1 cache of a compute unit (D).
     - `l1_bytes_per_cycle`, `l1_latency`: of a hit in the vector L1 cache (C; E).
-    - `memory_queue`: vector memory instructions of a compute unit that wait for the vector L1, which
-      takes up as many as it has lines for what they fetch (Q).
+    - `memory_queue`: vector memory instructions of a compute unit that wait for the vector L1,
+      which takes up as many as it has lines for what they fetch (Q).
     - `l2_bytes_per_cycle`: from the L2 to a compute unit (D); `l2_latency`: of a hit in it (E).
     - `scalar_latency`: of a hit in the scalar cache (B, E).
     - `wide_loads_to_lds`: loads of 16 bytes a lane go into the LDS, past the registers (B).

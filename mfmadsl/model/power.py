@@ -49,7 +49,7 @@ class Energy:
 
     def at(self, share: float) -> float:
         """Joules at this share of the highest clock."""
-        return self.core * share**RISE + self.far
+        return float(self.core * share**RISE + self.far)
 
 
 def share_of_clock(power: Power, energy: Energy, seconds: Callable[[float], float]) -> float:

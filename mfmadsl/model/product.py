@@ -31,9 +31,9 @@ class GpuProduct:
 
     - `arch`: the chip's name; `compute_units` and `dies`, of what is one device (I).
     - `clock`: the highest, in MHz (I).
-    - `l2_bytes`: of each die; `l2_peak`: of all of them at the highest clock, 2048 bytes a cycle and
-      die (D, CDNA 3; N). Traces of an MI355X have its compute units get two thirds of that, and wait
-      for latencies only (`Architecture`, Q).
+    - `l2_bytes`: of each die; `l2_peak`: of all of them at the highest clock, 2048 bytes a cycle
+      and die (D, CDNA 3; N). Compute units of an MI355X were seen to get two thirds of that, held
+      up by latencies only (`Architecture`, Q).
     - `l2_bandwidth`: what a microbenchmark got of it (E; N). An estimate of tilings takes it.
     - `mall_bytes`, `mall_bandwidth`: of the cache of all dies, 0 where there is none (I; E).
     - `memory_bytes`: of HBM (I).

@@ -107,7 +107,9 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     shares |= {"idle compute units": 1 - launch.busy}
     for name, part in shares.items():
         if part > 1 + _ROUNDING:
-            raise ModelError(f"the model of {product.name} is wrong: {name} at {part:.0%} of a peak")
+            raise ModelError(
+                f"the model of {product.name} is wrong: {name} at {part:.0%} of a peak"
+            )
     return ChipTime(
         product, took, product.clock * share, work.flops, launch.traffic, launch.rounds, 1, shares,
         work.flops * work.inside,

@@ -65,9 +65,7 @@ class LaunchTime:
         self._full, self._rest = divmod(most, work.resident)
         uneven = work.uneven
         self.rounds = self._full + bool(self._rest)
-        self.busy = (
-            work.groups / (product.compute_units * most) if uneven is None else uneven.busy
-        )
+        self.busy = work.groups / (product.compute_units * most) if uneven is None else uneven.busy
         self._cycles: dict[float, float] = {}
         self.look_at(1.0)
 

@@ -156,6 +156,8 @@ class _Unit:
         self._memory = RequestQueue(chip.memory_queue)
         pairs = range(-(-chip.simds // _SIMDS_OF_QUEUE))
         self._lds = [RequestQueue(chip.lds_queue) for _ in pairs]
+        self._queues: tuple[LinesInFlight | RequestQueue, ...]
+        self._queues = (self._lines, self._memory, *self._lds)
         self._l2_bytes: Counter[int] = Counter()
         self._loads: list[_Load] = []
         self._counters: tuple[Counter[Any], ...] = (self._busy, self._stalls, self._l2_bytes)
@@ -194,7 +196,7 @@ class _Unit:
     def _repeat(self, now: int, running: Sequence[WaveState]) -> int:
         """Let what has just happened happen again as often as it would; how many cycles it took."""
         ahead = [(unit, time - now) for unit, time in sorted(self._free.items()) if time > now]
-        queues = tuple(queue.ahead(now) for queue in (self._lines, self._memory, *self._lds))
+        queues = tuple(queue.ahead(now) for queue in self._queues)
         shared = (tuple(ahead), max(0, self._beyond - now * _PARTS), self._reordered, queues)
         reached = (len(self._events), len(self._loads))
         found = self._steady.repetition(now, running, shared, reached, self._counters)
@@ -205,7 +207,7 @@ class _Unit:
         found.shift(running, times)
         self._free = Counter({unit: time + cycles for unit, time in self._free.items()})
         self._beyond += cycles * _PARTS
-        for queue in (self._lines, self._memory, *self._lds):
+        for queue in self._queues:
             queue.shift(cycles)
         for counter, new in zip(self._counters, found.counted, strict=True):
             for name, count in new.items():
@@ -260,8 +262,8 @@ class _Unit:
             late = max([wave.results.get(register, 0) for register in step.touches], default=0)
             if late > now:
                 return late, "matrix result"
-        queue = self._queue_of(step, wave)
-        if queue is not None and (room := queue.room(now, wave.number)) > now:
+        entered = self._queue_of(step, wave)
+        if entered is not None and (room := entered.room(now, wave.number)) > now:
             return room, f"queue of {'the LDS' if step.kind == 'lds' else 'memory'}"
         unit = self._unit_of(step, wave)
         if unit is not None and self._free[unit] > now:

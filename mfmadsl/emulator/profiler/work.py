@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from mfmadsl.emulator.instructions.matrix import work_of
 from mfmadsl.emulator.machine.launch import Launch, Load
-from mfmadsl.emulator.profiler.launch_time import Work
 from mfmadsl.emulator.profiler.known_chip import chip_of
+from mfmadsl.emulator.profiler.launch_time import Work
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.sharing import FirstSteps, first_steps
 from mfmadsl.emulator.profiler.timing import Timing, simulate

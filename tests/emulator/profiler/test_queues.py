@@ -8,6 +8,7 @@ that are under way fill the 32 KiB of its vector L1.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -32,8 +33,7 @@ def test_reads_of_the_lds_settle_at_the_rate_at_which_it_serves_them(
     """The first go into the queue, one in each slot; then each waits until one has left. Four waves
     read 1 KiB each in 16 cycles, with two-way conflicts in 32."""
     found = timing("\n".join([READ] * 24), waves, cost, waves, "gfx950")
-    gaps = [later - early for early, later in zip(*[issued(found, 0, "lds")[i:] for i in (0, 1)],
-                                                  strict=False)]  # fmt: skip
+    gaps = [later - early for early, later in pairwise(issued(found, 0, "lds"))]
     assert gaps[:2] == [4, 4]
     assert set(gaps[-8:]) == {steady}
     assert found.stalls["queue of the LDS"] > 0
@@ -54,7 +54,7 @@ def test_loads_settle_at_the_rate_at_which_the_vector_cache_takes_them_up() -> N
     found = timing("\n".join([LOAD] * 16), 4, KIB, 4, "gfx950", chip)
     times = issued(found, 0, "vmem")
     assert sum(time < 16 for time in times) in (3, 4)
-    assert {later - early for early, later in zip(times[5:], times[6:], strict=False)} == {64}
+    assert {later - early for early, later in pairwise(times[5:])} == {64}
     assert found.stalls["queue of memory"] > 0
 
 
