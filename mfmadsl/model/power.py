@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mfmadsl.model.traffic import MemoryTraffic
 
 RISE = 1.6
 """The power of the clock with which the energy of an operation of the compute dies grows, as the
@@ -50,6 +54,18 @@ class Energy:
     def at(self, share: float) -> float:
         """Joules at this share of the highest clock."""
         return float(self.core * share**RISE + self.far)
+
+
+def energy_of(
+    power: Power, operations: Mapping[str, float], lds_bytes: float, traffic: MemoryTraffic
+) -> Energy:
+    """What work draws: operations of the matrix cores by type, the bytes that go into the LDS and
+    out of it, and the traffic."""
+    core = sum(count * power.matrix.get(kind, 0.0) for kind, count in operations.items())
+    core += lds_bytes * power.lds + (traffic.requested + traffic.stored) * power.l2
+    far = (traffic.beyond + traffic.stored) * power.beyond
+    far += (traffic.memory + traffic.stored) * power.memory
+    return Energy(core / 1e12, far / 1e12)
 
 
 def share_of_clock(power: Power, energy: Energy, seconds: Callable[[float], float]) -> float:

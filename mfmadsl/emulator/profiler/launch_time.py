@@ -9,7 +9,7 @@ from math import ceil
 from mfmadsl.emulator.profiler.timing import Timing
 from mfmadsl.emulator.profiler.uneven import Uneven
 from mfmadsl.model import Architecture, GpuProduct
-from mfmadsl.model.power import Energy
+from mfmadsl.model.power import Energy, energy_of
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
 
 Simulate = Callable[[int, Path], Timing]
@@ -111,14 +111,8 @@ class LaunchTime:
     @property
     def energy(self) -> Energy:
         """What it draws; nothing on a product of which nobody has measured it."""
-        power, work, traffic = self.product.power, self._work, self.traffic
+        power, work = self.product.power, self._work
         if power is None:
             return Energy(0.0, 0.0)
-        core = work.inside * sum(
-            count * power.matrix.get(kind, 0.0) for kind, count in work.switching.items()
-        )
-        core += work.lds * work.groups * power.lds
-        core += (traffic.requested + traffic.stored) * power.l2
-        far = (traffic.beyond + traffic.stored) * power.beyond
-        far += (traffic.memory + traffic.stored) * power.memory
-        return Energy(core / 1e12, far / 1e12)
+        operations = {kind: work.inside * count for kind, count in work.switching.items()}
+        return energy_of(power, operations, work.lds * work.groups, self.traffic)

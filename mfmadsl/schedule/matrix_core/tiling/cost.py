@@ -21,7 +21,7 @@ from mfmadsl.model import (
     Intrinsic,
     Tiling,
 )
-from mfmadsl.model.power import Energy, Power, share_of_clock
+from mfmadsl.model.power import energy_of, share_of_clock
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS
 from mfmadsl.passes.tir.expression import WORD
@@ -184,24 +184,19 @@ class _Terms:
 
     @property
     def powered(self) -> float:
-        """Seconds of the product itself at the clock that the power allows."""
-        power, fastest = self.gemm.product.power, self.fastest
+        """Seconds of the product itself at the clock that the power allows; zeros at an edge and of
+        a sparse A take next to none."""
+        gemm, intrinsic, fastest = self.gemm, self.gemm.intrinsic, self.fastest
+        power = gemm.product.power
         if power is None:
             return fastest
-        return fastest / share_of_clock(power, self._energy(power), lambda share: fastest / share)
-
-    def _energy(self, power: Power) -> Energy:
-        """What the product draws; zeros at an edge and of a sparse A take next to none."""
-        gemm, intrinsic, traffic = self.gemm, self.gemm.intrinsic, self.traffic
         kinds = intrinsic.a.type.short, intrinsic.b.type.short
+        kind = max(kinds, key=lambda kind: power.matrix.get(kind, 0.0))
         stored = SPARSE_STORED / SPARSE_GROUP if intrinsic.sparse else 1
-        operations = 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches
-        core = operations * max(power.matrix.get(kind, 0.0) for kind in kinds)
-        core += self._lds_bytes() * self.steps * self.tiles * power.lds
-        core += (traffic.requested + traffic.stored) * power.l2
-        far = (traffic.beyond + traffic.stored) * power.beyond
-        far += (traffic.memory + traffic.stored) * power.memory
-        return Energy(core / 1e12, far / 1e12)
+        operations = {kind: 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches}
+        moved = self._lds_bytes() * self.steps * self.tiles
+        energy = energy_of(power, operations, moved, self.traffic)
+        return fastest / share_of_clock(power, energy, lambda share: fastest / share)
 
     def _lines(self, rows: Sequence[float]) -> tuple[float, ...]:
         """Bytes of lines that a step asks for, of so many rows of A and columns of B, by read."""
