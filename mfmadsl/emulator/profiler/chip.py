@@ -11,7 +11,7 @@ from mfmadsl.model import Architecture, GpuProduct
 from mfmadsl.model.power import share_of_clock
 from mfmadsl.model.traffic import MemoryTraffic
 
-_ROUNDING = 0.02
+_ROUNDING = 0.05
 """Times are whole cycles, and of rounds those that were looked at count for others."""
 
 _BUSY = 0.5

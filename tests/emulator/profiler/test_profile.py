@@ -69,6 +69,17 @@ def test_the_caller_s_arrays_stay_as_they_are() -> None:
     assert found.whole.memory_bytes == found.whole.line_bytes == 256
 
 
+@pytest.mark.parametrize(("shift", "sectors"), [(2, 8), (4, 32), (5, 64), (7, 64)])
+def test_stores_write_sectors_of_32_bytes(shift: int, sectors: int) -> None:
+    """A word of each of 64 lanes, 4 to 128 bytes apart: a line waits in the L2 for the others."""
+    result = np.zeros(64 << shift >> 2, np.uint32)
+    code = f"\n	s_load_dwordx2 s[4:5], s[0:1], 0x0\n	v_lshlrev_b32_e32 v1, {shift}, v0\n" \
+        "	s_waitcnt lgkmcnt(0)\n	global_store_dword v1, v0, s[4:5]"  # fmt: skip
+    found = profile(kernel(code), [result], (1,), (64,))
+    assert found.on_chip.traffic.stored == 32 * sectors
+    assert found.whole.line_bytes == max(256, 64 << min(shift, 7))
+
+
 STORING = kernel(
     "\n	s_load_dwordx2 s[4:5], s[0:1], 0x0\n	v_lshlrev_b32_e32 v1, 2, v0\n"
     "	s_waitcnt lgkmcnt(0)\n	global_store_dword v1, v0, s[4:5]"
