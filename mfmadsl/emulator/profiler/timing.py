@@ -22,7 +22,13 @@ from mfmadsl.emulator.machine.wait import wait_counts
 from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.profiler.steady_state import FAR, Repetition, SteadyState, WaveState
-from mfmadsl.emulator.profiler.vector_cache import Policy, VectorCache, clears_cache, policy_of, writes_back
+from mfmadsl.emulator.profiler.vector_cache import (
+    Policy,
+    VectorCache,
+    clears_cache,
+    policy_of,
+    writes_back,
+)
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
 from mfmadsl.model.traffic import Path
