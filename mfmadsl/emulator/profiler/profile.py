@@ -233,7 +233,8 @@ def profile_launch(
         )
     work = work_of_launch(launch, load, sold, plain, alike, loop_end, counts, budget)
     if last is not None:
-        work = last.added(work)
+        # Workgroups without a loop were looked at up to their ends, the last ones among them.
+        work = last.added(work, reads=loop_end is not None)
     simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,
