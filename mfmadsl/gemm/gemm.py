@@ -70,6 +70,8 @@ class Gemm(Problem):
         default = gemm_tiling(self.workload(), self.intrinsic, self.arch)
         if not self.tiling.keys().isdisjoint(_SHAPING):  # waves along K are chosen to go with these
             default = replace(default, k_waves=1)
+        if self.tiling.get("split_k") == 1:  # there is nothing to add up
+            default = replace(default, one_launch=False)
         return replace(default, **self.tiling)
 
     @property

@@ -23,8 +23,8 @@ _MOST_LAUNCHES = 64
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An argument as the JSON describes it; `values` are random ones if it says none. A workspace may
-    be `zero`."""
+    """An argument as the JSON describes it; `values` are random ones if it says none. A workspace
+    may be `zero`."""
 
     name: str
     dtype: str
@@ -41,8 +41,8 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class StoredLaunch:
-    """One start of a kernel from files; `args` are what its machine code takes, at the places `zeros`
-    workspaces with zeros in them."""
+    """One start of a kernel from files; `args` are what its machine code takes, at the places
+    `zeros` workspaces with zeros in them."""
 
     assembly: str
     symbol: str

@@ -38,13 +38,14 @@ class LastWorkgroup:
     stored: float
     busy: dict[str, int]
 
-    def added(self, work: Work) -> Work:
-        """The work of a launch, with what the last workgroups of tiles do beside, as a mean."""
+    def added(self, work: Work, reads: bool) -> Work:
+        """The work of a launch, with what the last workgroups of tiles do beside, as a mean; what
+        they read only if it is not in it."""
         busy = {
             unit: work.busy.get(unit, 0) + self.busy.get(unit, 0) / self.parts
             for unit in {**work.busy, **self.busy}
         }
-        requested = work.requested + self.read / self.parts
+        requested = work.requested + (self.read / self.parts if reads else 0.0)
         return replace(
             work, requested=requested, stored=work.stored + self.stored / self.parts, busy=busy
         )

@@ -236,7 +236,10 @@ def profile_launch(
             chip, instructions, plain.operations, plain.traces, launch.waves_per_group, loop_end
         )
     work = work_of_launch(launch, load, sold, plain, alike, loop_end, counts, budget)
-    work = replace(work if last is None else last.added(work), warm=warm)
+    if last is not None:
+        # Workgroups without a loop were looked at up to their ends, the last ones among them.
+        work = last.added(work, reads=loop_end is not None)
+    work = replace(work, warm=warm)
     simulated = partial(simulate_some, chip, launch, recorder, loop_end)
     return Profile(
         program.name, chip, program, registers, chip.granted(asked), launch.lds_bytes, held,

@@ -39,10 +39,10 @@ from tvm.tirx import (
     Stmt,
 )
 
+from mfmadsl.passes.kernel.store_bounds import asked_ahead
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import LoweringError
 from mfmadsl.passes.tir.expression import (
-    conjuncts_of,
     constant,
     i32,
     loads_of,
@@ -92,9 +92,14 @@ def counted(function: PrimFunc) -> tuple[PrimFunc, tuple[Arrivals, ...]]:
                 f"block `{node.name_hint}`: annotation {LAST_WORKGROUP}: it reads no workspace that"
                 " another kernel has written"
             )
-        rows = node.annotations[LAST_WORKGROUP]
-        if constant(rows) != 0:
-            bounds.append((parts[0], i32(rows) if isinstance(rows, int) else rows))
+        rows = constant(node.annotations[LAST_WORKGROUP])
+        if rows is None or rows < 0 or (rows and len(parts[0].shape) < 2):
+            raise LoweringError(
+                f"block `{node.name_hint}`: annotation {LAST_WORKGROUP}: is how many rows of a part"
+                f" it needs, or 0 for all, not {node.annotations[LAST_WORKGROUP]}"
+            )
+        if rows:
+            bounds.append((parts[0], i32(rows)))
         name = _unused("arrived", names)
         names.add(name)
         marked[str(parts[0].name)] = name
@@ -263,9 +268,10 @@ def _with_last(one: _Threads, counts: Buffer, tile: Expr, parts: Expr, last: Stm
     here = _buffer(f"{counts.name}_before", i32(1), "shared")
     zero = i32(0)
     threads = [tag for tag in one.axes if tag.startswith("threadIdx")]
-    is_first = [tirx.EQ(one.place(tag), zero) for tag in threads]
+    is_first: list[Expr] = [tirx.EQ(one.place(tag), zero) for tag in threads]
     counted_up = device.call("int32", "arrive", counts.data, tile, parts - 1)
     asked = tirx.EQ(device.uniform(tirx.BufferLoad(here, [zero])), parts - 1)
+    acquired = Evaluate(device.call("int32", "acquire"))
     body = list(one.body.seq) if isinstance(one.body, SeqStmt) else [one.body]
     return SeqStmt(
         [
@@ -273,61 +279,11 @@ def _with_last(one: _Threads, counts: Buffer, tile: Expr, parts: Expr, last: Stm
             AllocBuffer(here),
             Evaluate(device.call("int32", "release")),
             device.barrier(),
-            IfThenElse(
-                reduce(tirx.And, is_first), BufferStore(here, counted_up, [zero]), None
-            ),
+            IfThenElse(reduce(tirx.And, is_first), BufferStore(here, counted_up, [zero]), None),
             device.barrier(),
-            IfThenElse(
-                asked, SeqStmt([Evaluate(device.call("int32", "acquire")), _asked_ahead(last)]), None
-            ),
+            IfThenElse(asked, SeqStmt([acquired, asked_ahead(last)]), None),
         ]
-    )  # fmt: skip
-
-
-def _asked_ahead(statement: Stmt) -> Stmt:
-    """A statement with what all stores of a sequence to memory have as a condition asked before it.
-
-    A thread that stores nothing would load for nothing, of tiles of which the parts may be missing.
-    """
-    if isinstance(statement, For):
-        body = _asked_ahead(statement.body)
-        return For(
-            statement.loop_var, statement.min, statement.extent, statement.kind, body,
-            statement.thread_binding, statement.annotations, statement.step, statement.span,
-        )  # fmt: skip
-    if not isinstance(statement, SeqStmt):
-        return statement
-    parts = [_asked_ahead(each) for each in statement.seq]
-    asked: list[list[Expr]] = []
-    for part in parts:
-        if not _collect(part, (), asked):
-            return SeqStmt(parts)
-    common = [c for c in asked[0] if all(_has(own, c) for own in asked[1:])] if asked else []
-    if any(loads_of(condition) for condition in common) or not common:
-        return SeqStmt(parts)
-    return IfThenElse(reduce(tirx.And, common), SeqStmt(parts), None)
-
-
-def _has(conditions: list[Expr], one: Expr) -> bool:
-    return any(tvm_ffi.structural_equal(each, one) for each in conditions)
-
-
-def _collect(statement: Stmt, conditions: tuple[Expr, ...], found: list[list[Expr]]) -> bool:
-    """Add the conditions of each store to memory; whether all else is of a thread's own."""
-    if isinstance(statement, SeqStmt):
-        return all(_collect(each, conditions, found) for each in statement.seq)
-    if isinstance(statement, For):
-        return _collect(statement.body, conditions, found)
-    if isinstance(statement, IfThenElse) and statement.else_case is None:
-        return _collect(
-            statement.then_case, (*conditions, *conjuncts_of(statement.condition)), found
-        )
-    if isinstance(statement, BufferStore):
-        scope = scope_of(statement.buffer)
-        if scope == "global":
-            found.append(list(conditions))
-        return scope in ("global", "local")
-    return isinstance(statement, AllocBuffer) and scope_of(statement.buffer) == "local"
+    )
 
 
 def _buffer(name: str, extent: Expr, scope: str) -> Buffer:

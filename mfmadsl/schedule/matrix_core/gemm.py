@@ -208,8 +208,8 @@ def gemm_cases(
     """The tilings that `gemm_schedule` takes if it is given none, and up to which extent each is.
 
     Where M, N or K alone is symbolic there are up to eight, and more where tuned tilings are among
-    them; else it is that of `gemm_tiling`, for all. Those of a split K that work in `one_launch` are
-    for who can give it memory with zeros in it, as `Kernel.launches` does, and TVM does not.
+    them; else it is that of `gemm_tiling`, for all. Those of a split K in `one_launch` are for who
+    gives it memory with zeros in it, as `Kernel.launches` does, and TVM does not.
     """
     check_flag("one_launch", one_launch)
     function, statistics = _parted(workload)

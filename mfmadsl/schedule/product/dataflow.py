@@ -190,9 +190,8 @@ def fused_consumers(function: PrimFunc, buffer: Buffer) -> list[Nest]:
 
 
 def ends_plainly(function: PrimFunc, buffer: Buffer) -> bool:
-    """Whether the element-wise blocks after one that writes a buffer read, one after the other, each
-    element at the place of what they make of it, and end in one block: it needs no more of the
-    buffer than it writes."""
+    """Whether the element-wise blocks after one that writes a buffer read each element at the place
+    of what they make of it, and end in one block: it needs no more of the buffer than it writes."""
     consumers = fused_consumers(function, buffer)
     made = [buffer]
     for nest in consumers:

@@ -58,6 +58,17 @@ def several_launches() -> None:
     expect(ran.arch == "gfx942" and not ran.seconds, f"what ran: {ran}")
 
 
+def one_launch() -> None:
+    """The last workgroup of a tile adds up, and leaves zeros for the next repetition."""
+    tiling = {"split_k": 2, "k_step": 64, "one_launch": True}
+    problem = Gemm(None, "gfx942", 33, 20, 512, tiling=tiling)
+    kernel = problem.build()
+    expect(kernel.next is None, "one launch")
+    arrays = problem.operands()
+    mfmadsl.run(kernel, list(arrays), repeat=2)
+    expect(problem.compare(*arrays).agrees, "the numbers of one launch")
+
+
 def arrays_of_others(problem: Gemm, kernel: mfmadsl.Kernel) -> None:
     """What lies on the GPU is taken as it is, beside what does not; and it is timed."""
     a, b, c = problem.operands()
@@ -118,6 +129,7 @@ def mistakes(problem: Gemm, kernel: mfmadsl.Kernel) -> None:
 small = Gemm(None, "gfx942", 40, 24, 32)
 built = small.build()
 several_launches()
+one_launch()
 tensors_of_tvm()
 arrays_of_others(small, built)
 strides(small, built)

@@ -249,8 +249,8 @@ def _variants(tiling: Tiling, gemm: GemmOnChip, shape: ProductShape) -> Iterator
     some = (1,) if shape.k is None else parts_worth_a_look(tiling, extents, gemm.chip)
     for parts in some:
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
-        split = {"split_k": parts, "one_launch": shape.one_launch and parts > 1}
-        for variant in [replace(each, **split) for each in legal]:
+        together = shape.one_launch and parts > 1
+        for variant in [replace(each, split_k=parts, one_launch=together) for each in legal]:
             if tiles * parts <= _SHARING * units or any(read.work for read in gemm.reads):
                 yield from _with_more_waves(variant, gemm, steps, _MOST_WAVES)
             if tiles * parts <= _BUSY * units and any(read.work for read in gemm.reads):

@@ -16,7 +16,7 @@ from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.last_workgroup import LAST_WORKGROUP
 from mfmadsl.schedule import ScheduleError, Tiling, gemm_schedule
 from tests.schedule.matrix_core.gemm.test_epilogue import element_wise, f32
-from tests.schedule.matrix_core.gemm.workloads import FP8, Workload, random, with_epilogue
+from tests.schedule.matrix_core.gemm.workloads import FP8, Workload, with_epilogue
 
 SMALL = Tiling(
     (16, 32), 64, (1, 2), "mfma_f32_16x16x16_f16", 2, split_k=3, one_launch=True
@@ -157,7 +157,7 @@ def test_a_count_that_is_one_short_is_found() -> None:
     kernel = build(workload.function())
     text, count = re.subn(r"(s_cmp_lg_u32 s\d+, )2\b", r"\g<1>1", kernel.assembly)
     assert count == 1
-    with pytest.raises(mfmadsl.EmulationError, match="nobody wrote|nothing between"):
+    with pytest.raises(mfmadsl.EmulationError, match=r"nobody wrote|nothing between"):
         mfmadsl.sanitize(replace(kernel, assembly=text), list(workload.operands()))
 
 
@@ -242,6 +242,16 @@ def two_kernels(groups: int, name: str, threads: int = 64) -> Schedule:
 def test_kernels_that_do_not_fit(groups: int, threads: int, name: str, said: str) -> None:
     with pytest.raises(LoweringError, match=said):
         mfmadsl.build(two_kernels(groups, name, threads))
+
+
+@pytest.mark.parametrize("value", [-1, "all", 1])
+def test_annotations_that_say_nothing(value: object) -> None:
+    """The workspace has one dimension, and so no rows."""
+    sch = two_kernels(4, "Z")
+    sch.unannotate(sch.get_sblock("Z"), LAST_WORKGROUP)
+    sch.annotate(sch.get_sblock("Z"), LAST_WORKGROUP, value)
+    with pytest.raises(LoweringError, match="is how many rows of a part it needs"):
+        mfmadsl.build(sch)
 
 
 def test_kernels_of_ones_own() -> None:
