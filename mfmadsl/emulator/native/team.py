@@ -103,7 +103,7 @@ class Team:
 
 _TEAMS: dict[int, Team] = {}
 """Those of this process, by how many helpers they have: as many as were ever wanted."""
-_MAKES = threading.Lock()
+_MAKES = [threading.Lock()]
 
 
 def execute_steps(state: State, stretch: Stretch, steps: int, threads: int) -> int:
@@ -115,7 +115,7 @@ def execute_steps(state: State, stretch: Stretch, steps: int, threads: int) -> i
 def team_of(helpers: int) -> Team:
     """The team with so many helpers."""
     if helpers not in _TEAMS:
-        with _MAKES:
+        with _MAKES[0]:
             if helpers not in _TEAMS:
                 _TEAMS[helpers] = Team(helpers, library())
     return _TEAMS[helpers]
@@ -128,8 +128,7 @@ def _end() -> None:
 
 def _forget() -> None:
     """A process that was forked has none of the threads."""
-    global _MAKES
-    _MAKES = threading.Lock()
+    _MAKES[0] = threading.Lock()
     _TEAMS.clear()
 
 
