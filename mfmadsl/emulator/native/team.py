@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from time import perf_counter_ns, thread_time_ns
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from mfmadsl.emulator.native.library import Library, library
 from mfmadsl.emulator.native.state import State
 from mfmadsl.emulator.native.stretch import Stretch
 from mfmadsl.emulator.native.team_code import HELPED_WORD, OWN_WORDS, SHARED_WORDS, STOP_WORD
+
+_CROWDED, _USUAL, _RESTS = 1.3, 20_000, 100
+"""Where a stretch takes so many times as long as its leader runs, and some nanoseconds more, other
+programs have the processors, and so many stretches are left to the leader."""
 
 
 class _Helper:
@@ -63,6 +68,7 @@ class Team:
         self.address = self._shared.ctypes.data
         self._lead, self.help = library.team()
         self._is_led = threading.Lock()
+        self._rests = 0  # stretches that the leader executes alone, since there is other work
         self._helpers = [_Helper(self) for _ in range(helpers)]
 
     @property
@@ -89,6 +95,10 @@ class Team:
         if len(bounds) <= 2 or not self._is_led.acquire(blocking=False):
             return stretch.driver(state.address, stretch.address, steps)
         try:
+            if self._rests:
+                self._rests -= 1
+                return stretch.driver(state.address, stretch.address, steps)
+            began, used = perf_counter_ns(), thread_time_ns()
             for helper in self._helpers:
                 if not helper.is_awake:
                     helper.wake()
@@ -96,6 +106,8 @@ class Team:
                 state.address, stretch.address, steps, bounds.ctypes.data, len(bounds) - 1,
                 self.address,
             )  # fmt: skip
+            if perf_counter_ns() - began > _CROWDED * (thread_time_ns() - used) + _USUAL:
+                self._rests = _RESTS
             return done
         finally:
             self._is_led.release()
