@@ -92,12 +92,12 @@ class Team:
         """Execute so many steps of a stretch on the waves of a state, and say how many were: as its
         driver would, which does so where the helpers are another's."""
         bounds = state.blocks
+        if self._rests > 0:
+            self._rests -= 1
+            return stretch.driver(state.address, stretch.address, steps)
         if len(bounds) <= 2 or not self._is_led.acquire(blocking=False):
             return stretch.driver(state.address, stretch.address, steps)
         try:
-            if self._rests:
-                self._rests -= 1
-                return stretch.driver(state.address, stretch.address, steps)
             began, used = perf_counter_ns(), thread_time_ns()
             for helper in self._helpers:
                 if not helper.is_awake:
@@ -116,12 +116,6 @@ class Team:
 _TEAMS: dict[int, Team] = {}
 """Those of this process, by how many helpers they have: as many as were ever wanted."""
 _MAKES = [threading.Lock()]
-
-
-def execute_steps(state: State, stretch: Stretch, steps: int, threads: int) -> int:
-    """Execute so many steps of a stretch on the waves of a state, by up to so many threads, two at
-    least, and say how many were."""
-    return team_of(threads - 1).execute(state, stretch, steps)
 
 
 def team_of(helpers: int) -> Team:
