@@ -14,6 +14,8 @@ from mfmadsl.emulator.machine.operation import Operation, reads_of
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
+    EXEC,
+    M0,
     Literal,
     Operand,
     Register,
@@ -34,7 +36,7 @@ def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None
     if not match or set(instruction.modifiers) - SMEM_FLAGS:
         return None
     first, second, *rest = instruction.taking(2, 3)
-    target = check_target(first, int(match[2][1:] or 1), "s")
+    target = check_scalar_data(first, int(match[2][1:] or 1))
     base = check_registers(second, 4 if match[1] else 2, "s")
     offset = rest[0] if rest else Literal("0")
     constant = constant_offset(instruction, offset, signed=not match[1])
@@ -45,6 +47,15 @@ def compile_smem(instruction: Instruction, machine: Machine) -> Operation | None
         load(waves, target, base, scalar_displacement(waves, offset, constant))
 
     return Operation(execute, "smem", reads, (target,))
+
+
+def check_scalar_data(operand: Operand, count: int) -> Register:
+    """Registers that scalar memory loads or stores (LLVM's assembler has neither EXEC nor M0
+    there). Raises OperandError for others."""
+    data = check_target(operand, count, "s")
+    if not {M0, EXEC, EXEC + 1}.isdisjoint(data.indices):
+        raise OperandError("scalar memory moves neither EXEC nor M0")
+    return data
 
 
 def constant_offset(instruction: Instruction, offset: Operand, signed: bool) -> np.uint64:

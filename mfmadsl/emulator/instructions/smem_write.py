@@ -16,6 +16,7 @@ import numpy.typing as npt
 from mfmadsl.emulator.instructions.atomic import Update, find_memory_update
 from mfmadsl.emulator.instructions.smem import (
     SMEM_FLAGS,
+    check_scalar_data,
     constant_offset,
     reach_scalar,
     scalar_displacement,
@@ -79,10 +80,10 @@ def compile_smem_write(instruction: Instruction, machine: Machine) -> Operation 
         constant_offset(instruction, offset, signed=not match[1]),
     )
     if match.re is _STORE:
-        return _store(check_registers(first, int(match[2][1:] or 1), "s"), place)
+        return _store(check_scalar_data(first, int(match[2][1:] or 1)), place)
     update = find_memory_update(match[2], match[3])
     assert update is not None
-    data = check_registers(first, update.words * update.atomic.values, "s")
+    data = check_scalar_data(first, update.words * update.atomic.values)
     return _atomic(data, place, update, returns="glc" in instruction.modifiers)
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from mfmadsl.emulator.error import OperandError
+from mfmadsl.emulator.instructions.smem import check_scalar_data
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
-from mfmadsl.emulator.text.operand import Literal, check_target, parse_integer
+from mfmadsl.emulator.text.operand import Literal, parse_integer
 
 _CYCLES = 4
 """Of an instruction, for the clock: what the shortest takes."""
@@ -40,7 +41,7 @@ def compile_system(instruction: Instruction, machine: Machine) -> Operation | No
 def _clock(instruction: Instruction, divisor: int) -> Operation:
     """A wave's clock counts its own instructions: it says nothing of how long they take."""
     (first,) = instruction.taking(1)
-    target = check_target(first, 2, "s")
+    target = check_scalar_data(first, 2)
 
     def execute(waves: Waves) -> None:
         time = np.uint64(_CYCLES * waves.steps // divisor)

@@ -57,6 +57,8 @@ class Executor:
         self._budget = budget
         self._compile = compile_one
         self.tick: Callable[[], None] | None = None
+        self.is_back: Callable[[Waves], bool] | None = None
+        """Whether waves that have come back often may be as they were, so that they may wait."""
         self.shortcut: Shortcut | None = None
         self.watched_shortcut: Callable[[Watch, Waves, int], int] | None = None
         self.single: Callable[[Waves], bool] | None = None
@@ -138,7 +140,9 @@ class Executor:
                 waves.returns += 1
                 waves.returned = True
                 if waves.returns >= OFTEN:
-                    return "return", []
+                    if until is not None or self.is_back is None or self.is_back(waves):
+                        return "return", []
+                    waves.returned = False
             if meeting is not None and waves.pc >= meeting:
                 return "meeting", []
             if until is not None and waves.steps >= until:

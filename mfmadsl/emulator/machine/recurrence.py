@@ -48,6 +48,16 @@ class Recurrence:
             self._keep(waves, ~again)
         return again
 
+    def may_find(self, waves: Waves) -> bool:
+        """Whether some of the waves may be back, as far as their counter tells."""
+        if not len(self._scalar):
+            return False
+        kept, index = self._scalar[self._counter], waves.index
+        if len(index) < len(kept):  # else they are all, in their order
+            kept = kept[index]
+        same = kept == waves.scalar[self._counter]
+        return bool(same.any()) and bool((same & (self._place[index] == waves.pc)).any())
+
     def first_time(self, waves: Waves) -> bool:
         """Whether one of these waves was not yet told to be in the state that it is in."""
         first = not self._told[waves.index].all()

@@ -61,6 +61,7 @@ class Scheduler:
         self._changes: Changes | None = None  # looked for once a wave waits in a loop
         self._anew = False  # whether a wave has come to wait in a loop, since all have looked
         self._long = _LONG
+        executor.is_back = self._is_back
 
     def run(self) -> None:
         """Run all workgroups. Raises EmulationError where waves wait for what cannot happen."""
@@ -139,6 +140,11 @@ class Scheduler:
         else:
             self._anew, self._long = True, _LONG_AGAIN
             self._in_loop.append(group)
+
+    def _is_back(self, group: Waves) -> bool:
+        """Whether to look at waves that have come back: some may wait, or it is time to."""
+        is_time = not (group.returns % OFTEN and group.returns % self._long)
+        return is_time or self._recurrences[group.portion].may_find(group)
 
     def _look_for_changes(self, groups: Sequence[Waves]) -> None:
         for group in groups:

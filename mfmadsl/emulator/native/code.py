@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from mfmadsl.emulator.machine.wave import LANES
 from mfmadsl.emulator.native.fields import FIELDS, Field
-from mfmadsl.emulator.native.number import VectorNumber, declared, splat
+from mfmadsl.emulator.native.number import VectorNumber, splat
 from mfmadsl.emulator.text.operand import EXEC
 
 I1, I8, I16, I32, I64 = (ir.IntType(bits) for bits in (1, 8, 16, 32, 64))
@@ -169,7 +169,9 @@ class Chunk:
         with builder.if_else(full) as (yes, no):
             with yes:
                 builder.store(word.value, place, align=4)
-            with no:  # nobody else has these registers, and masked stores are slow on some processors
+            with (
+                no
+            ):  # nobody else has these registers, and masked stores are slow on some processors
                 old = builder.load(place, align=4)
                 builder.store(builder.select(mask.value, word.value, old), place, align=4)
 

@@ -69,8 +69,7 @@ RUN_WORD = STEP_WORDS - 1
 """Which of them says how many steps from this one on are on registers only; 0: not this one."""
 
 SPLIT_WORD = RUN_WORD - 1
-"""Which of them is 1 if the step may be executed on some workgroups' waves, then on others', although
-it reaches memory: whoever refuses has changed nothing that it would not change again."""
+"""Which of them is 1 if threads may share the waves of a step that reaches memory: see `form`."""
 
 REACH_BITS = 2
 """Of the mark of an access, the ones below the ticket, that say how far it reaches by itself."""

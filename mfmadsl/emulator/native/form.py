@@ -69,8 +69,8 @@ class CodeForm:
 
     @property
     def splits(self) -> bool:
-        """Whether it may be executed on some workgroups' waves, then on others', although it reaches
-        memory, and may be refused after the first: what has been done is then done again."""
+        """Whether threads may share its waves although it reaches memory, each workgroup's being
+        those of one thread. If it is refused for some, it is done again for all."""
         if self.writer in ("global", "buffer", "lds"):
             is_load, *_, moves_address = self.options
             return bool(is_load and not moves_address) or (self.writer == "lds" and not is_load)

@@ -7,7 +7,7 @@ is wrong there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.machine.mode import Machine
@@ -22,6 +22,9 @@ from mfmadsl.emulator.native.state import State
 from mfmadsl.emulator.native.stretch import Part, Stretch, stretch_of
 from mfmadsl.emulator.text.assembly import Program
 
+if TYPE_CHECKING:
+    from mfmadsl.emulator.native.team import Team
+
 _WATCHED = 8
 """How many times as long an instruction takes to interpret while the sanitizer looks on."""
 
@@ -30,6 +33,13 @@ _SHARED = 1 << 11
 
 _Single = Stretch | NativeStep | Literal[False] | None
 """An instruction for itself: as code, or not worth that yet, or without any, or not looked at."""
+
+
+def _team(threads: int) -> Team:
+    """Those threads, which need LLVM as the library does: see `lines`."""
+    from mfmadsl.emulator.native.team import team_of
+
+    return team_of(threads - 1)
 
 
 class LooksAhead(Protocol):
@@ -135,9 +145,7 @@ class Stretches:
             state.number_from(stretch.parts[0].issued)
         steps = stretch.starts[count]
         if threads > 1 and steps * waves.count >= _SHARED:
-            from mfmadsl.emulator.native.team import execute_steps
-
-            done = execute_steps(state, stretch, steps, threads)
+            done = _team(threads).execute(state, stretch, steps)
         else:
             done = stretch.driver(state.address, stretch.address, steps)
         state.end(waves, stretch.changes_scc, stretch.changes_exec)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+from time import perf_counter_ns, thread_time_ns
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from mfmadsl.emulator.native.library import Library, library
 from mfmadsl.emulator.native.state import State
 from mfmadsl.emulator.native.stretch import Stretch
 from mfmadsl.emulator.native.team_code import HELPED_WORD, OWN_WORDS, SHARED_WORDS, STOP_WORD
+
+_CROWDED, _USUAL, _RESTS = 1.3, 20_000, 100
+"""Where a stretch takes so many times as long as its leader runs, and some nanoseconds more, other
+programs have the processors, and so many stretches are left to the leader."""
 
 
 class _Helper:
@@ -63,6 +68,7 @@ class Team:
         self.address = self._shared.ctypes.data
         self._lead, self.help = library.team()
         self._is_led = threading.Lock()
+        self._rests = 0  # stretches that the leader executes alone, since there is other work
         self._helpers = [_Helper(self) for _ in range(helpers)]
 
     @property
@@ -86,9 +92,13 @@ class Team:
         """Execute so many steps of a stretch on the waves of a state, and say how many were: as its
         driver would, which does so where the helpers are another's."""
         bounds = state.blocks
+        if self._rests > 0:
+            self._rests -= 1
+            return stretch.driver(state.address, stretch.address, steps)
         if len(bounds) <= 2 or not self._is_led.acquire(blocking=False):
             return stretch.driver(state.address, stretch.address, steps)
         try:
+            began, used = perf_counter_ns(), thread_time_ns()
             for helper in self._helpers:
                 if not helper.is_awake:
                     helper.wake()
@@ -96,6 +106,8 @@ class Team:
                 state.address, stretch.address, steps, bounds.ctypes.data, len(bounds) - 1,
                 self.address,
             )  # fmt: skip
+            if perf_counter_ns() - began > _CROWDED * (thread_time_ns() - used) + _USUAL:
+                self._rests = _RESTS
             return done
         finally:
             self._is_led.release()
@@ -103,19 +115,13 @@ class Team:
 
 _TEAMS: dict[int, Team] = {}
 """Those of this process, by how many helpers they have: as many as were ever wanted."""
-_MAKES = threading.Lock()
-
-
-def execute_steps(state: State, stretch: Stretch, steps: int, threads: int) -> int:
-    """Execute so many steps of a stretch on the waves of a state, by up to so many threads, two at
-    least, and say how many were."""
-    return team_of(threads - 1).execute(state, stretch, steps)
+_MAKES = [threading.Lock()]
 
 
 def team_of(helpers: int) -> Team:
     """The team with so many helpers."""
     if helpers not in _TEAMS:
-        with _MAKES:
+        with _MAKES[0]:
             if helpers not in _TEAMS:
                 _TEAMS[helpers] = Team(helpers, library())
     return _TEAMS[helpers]
@@ -128,8 +134,7 @@ def _end() -> None:
 
 def _forget() -> None:
     """A process that was forked has none of the threads."""
-    global _MAKES
-    _MAKES = threading.Lock()
+    _MAKES[0] = threading.Lock()
     _TEAMS.clear()
 
 

@@ -1,11 +1,11 @@
 """The native loops of threads that execute steps together.
 
-One of them leads: it goes from phase to phase, as the driver does from step to step. A phase is some
-steps on registers, behind which may come one that reaches memory, where waves of one workgroup do
-not meet those of others. In a phase each thread takes a block of waves, then the next, until none is
-left. The leader waits for those that others have taken, so that all waves are at the same place
-before the next phase, and a step that refuses has been refused for all. It executes by itself what
-is in no phase, and all blocks where nobody helps.
+One of them leads: it goes from phase to phase, as the driver does from step to step. A phase is
+some steps on registers, and behind them maybe one that reaches memory, if waves of one workgroup
+cannot meet those of another there. In a phase each thread takes a block of waves, then the next,
+until none is left. The leader waits for the blocks that others have taken. So all waves are at one
+place before the next phase, and a step that is refused for some is refused for all. What is in no
+phase the leader executes alone, and all blocks where nobody helps.
 
 Who takes a block of a phase changes one word, which has the number of the phase: nobody can take
 one of a phase that is over.
@@ -96,7 +96,7 @@ class _Code:
         """Execute steps on some waves. `refused` says whether the last one has refused that."""
         builder = self.builder
         for name, value in (("first", first), ("last", last)):
-            builder.store(value, self.pointer(fields, FIELDS.index(name)))  # type: ignore[arg-type]
+            builder.store(value, self.pointer(fields, FIELDS.index(name)))
         builder.store(begin, self._within)
         with while_below(builder, self._within, end) as index:
             step = self.pointer(steps, builder.mul(index, _I64(STEP_WORDS)))

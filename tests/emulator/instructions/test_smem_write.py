@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
 from mfmadsl.emulator import EmulationError, emulate
 from mfmadsl.emulator.instructions.smem_write import SCALAR_ATOMICS
+from mfmadsl.emulator.instructions.table import compile_instruction
+from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.sanitizer.sanitize import sanitize
+from mfmadsl.emulator.text.assembly import parse_instruction
+from tests.emulator.assembler import accepted
 from tests.emulator.waves import kernel, put, run, wave
 
 WAVES = 3
@@ -198,3 +203,24 @@ def test_what_is_read_only_stays() -> None:
     x.flags.writeable = False
     with pytest.raises(EmulationError, match="read-only: pass a copy"):
         emulate(kernel(COUNTING), [x], (1,), (64,))
+
+
+_DATA = {
+    "s_load_dword": ("m0", "exec_lo", "exec_hi", "vcc_lo", "s7"),
+    "s_load_dwordx2": ("exec", "vcc", "s[6:7]"),
+    "s_store_dword": ("m0", "exec_hi", "vcc_hi"),
+    "s_store_dwordx2": ("exec", "vcc"),
+    "s_atomic_add": ("m0", "exec_lo", "vcc_lo"),
+}
+
+
+def test_what_scalar_memory_moves_is_what_llvm_takes() -> None:
+    lines = [f"{name} {data}, s[0:1], 0x0" for name, moved in _DATA.items() for data in moved]
+    lines += [f"s_buffer_load_dwordx2 {data}, s[4:7], 0x0" for data in ("exec", "vcc")]
+    lines += [f"s_memtime {data}" for data in ("exec", "vcc")]
+    expected = accepted(lines, "gfx90a")
+    assert set(expected) == {True, False}
+    for line, is_right in zip(lines, expected, strict=True):
+        told = nullcontext() if is_right else pytest.raises(EmulationError, match="EXEC nor M0")
+        with told:
+            assert compile_instruction(parse_instruction(line), Machine("gfx90a"))

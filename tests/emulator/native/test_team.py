@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from mfmadsl.emulator import EmulationError, emulate
-from mfmadsl.emulator.native import stretches, team, threads_wanted
+from mfmadsl.emulator.native import stretches, threads_wanted
+from mfmadsl.emulator.native.library import library
 from mfmadsl.emulator.native.team import Team, team_of
 from mfmadsl.emulator.sanitizer import sanitize
 from mfmadsl.error import ArgumentError
@@ -60,7 +61,7 @@ loop:
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Has the launches that follow run by so many threads, and all code that can be native be so."""
+    """Has so many threads run what follows, all of it as native code that can be."""
     always_hot(monkeypatch)
     monkeypatch.setattr(stretches, "_SHARED", 0)
     return lambda threads: monkeypatch.setenv("MFMADSL_THREADS", str(threads))
@@ -152,7 +153,7 @@ def test_a_forked_process_has_helpers_of_its_own(shared: Callable[[int], None]) 
 
 
 def test_a_team_ends() -> None:
-    some = Team(2, team.library())
+    some = Team(2, library())
     some.end()
     assert some.has_ended
     assert some.helped == 0

@@ -137,6 +137,12 @@ class _Writer:
             f"global_atomic_add v5, {r()}, s[6:7] offset:2048", "s_load_dword s21, s[4:5], 0x10",
             f"global_load_dword {r()}, v7, s[4:5] sc1",
             "s_load_dword s22, s[4:5], 0x6", f"ds_add_u32 v3, {r()} offset:1024",
+            "s_mov_b32 m0, 0x200\n\ts_nop 4\n\tbuffer_load_dword v1, s[16:19], 0 offen lds",
+            "s_mov_b64 exec, s[24:25]", "s_mov_b64 exec, -1", "buffer_wbl2 sc1", "buffer_inv sc1",
+            *(f"global_store_dword v{place}, {r()}, s[6:7] offset:12 {flag}"
+              for place in (5, 9) for flag in ("sc0", "sc1")),
+            *(f"global_load_dword {r()}, v{place}, s[6:7] offset:12 {flag}"
+              for place in (5, 9) for flag in ("sc0", "sc1")),
         ]))  # fmt: skip
 
     def _compute(self) -> None:
@@ -169,7 +175,7 @@ class _Writer:
             elif choice < 0.5:
                 self._memory()
                 self._wait()
-            elif choice < 0.53:
+            elif choice < 0.56:
                 self._odd()
                 self._wait()
             elif choice < 0.78 or depth > 2:

@@ -12,6 +12,7 @@ from mfmadsl.emulator.run import launch_of, run_launch
 from mfmadsl.emulator.sanitizer import sanitize
 from mfmadsl.emulator.sanitizer.footprint import WRITE, Spans
 from mfmadsl.emulator.sanitizer.sanitize import Sanitizer
+from tests.emulator.sanitizer.message import LOAD, STORE, passing_on
 from tests.emulator.sanitizer.test_lanes_off import OUT
 from tests.emulator.sanitizer.test_lanes_off import found as lanes_off
 from tests.emulator.waves import kernel
@@ -86,3 +87,47 @@ def test_loads_straight_to_the_lds_of_the_same_wave(between: str, kinds: list[st
 def test_lanes_that_stay_off() -> None:
     assert len(lanes_off(OUT)) == 1
     assert not lanes_off()
+
+
+MIXED = """
+	s_load_dwordx2 s[4:5], s[0:1], 0x0
+	v_and_b32_e32 v1, 63, v0
+	v_lshlrev_b32_e32 v1, 2, v1
+	v_mov_b32_e32 v2, 1
+	ds_write_b32 v1, v2
+	s_waitcnt lgkmcnt(0)
+	s_barrier
+	ds_add_u32 v1, v2
+	s_waitcnt lgkmcnt(0)
+	s_barrier
+	v_readfirstlane_b32 s8, v0
+	s_cmp_lg_u32 s8, 0
+	s_cbranch_scc1 .Lother
+	{first}
+	s_endpgm
+.Lother:
+	ds_add_u32 v1, v2"""
+
+
+@pytest.mark.parametrize(
+    ("first", "kinds"), [("ds_add_u32 v1, v2", []), ("ds_write_b32 v1, v2", ["race"])]
+)
+def test_stores_to_where_atomics_were(first: str, kinds: list[str]) -> None:
+    text = kernel(MIXED.format(first=first), lds=256)
+    found = sanitize(text, [np.zeros(64, np.uint32)], (1,), (128,), keep_going=True)
+    assert [fault.kind for fault in found.faults] == kinds
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942"])
+@pytest.mark.parametrize("lacks", [None, "release", "acquire"])
+def test_flags(arch: str, lacks: str | None) -> None:
+    """On gfx90a any store may set a flag, such as that of one lane, which meets no other."""
+    send, look = ("monotonic" if lacks == each else each for each in ("release", "acquire"))
+    text = passing_on(arch, STORE.format(order=send), LOAD.format(order=look))
+    one_lane = "\tv_mov_b32_e32 v0, 1\n\ts_mov_b64 exec, 1\n"
+    text = text.replace("\tv_mov_b32_e32 v0, 1\n", one_lane, 1)
+    text = text.replace("hidden_hostcall_buffer", "hidden_none")  # or no memory access is native
+    assert one_lane in text
+    memory = np.zeros(2048, np.uint32)
+    found = sanitize(text, [memory], (2,), (64,), keep_going=True)
+    assert {fault.kind for fault in found.faults} == ({"race"} if lacks else set())
