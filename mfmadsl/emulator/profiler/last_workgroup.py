@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mfmadsl.emulator.machine.launch import Launch, Load
-from mfmadsl.emulator.profiler.launch_time import Work
 from mfmadsl.emulator.profiler.known_chip import chip_of
+from mfmadsl.emulator.profiler.launch_time import Work
 from mfmadsl.emulator.profiler.record import Recorder
 from mfmadsl.emulator.profiler.timing import Timing, simulate
 from mfmadsl.emulator.run import run_loaded
