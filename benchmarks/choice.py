@@ -25,7 +25,8 @@ from benchmarks.gemm.peer import WORKERS
 from mfmadsl.backend import build
 from mfmadsl.schedule import Tiling, gemm_schedule
 from mfmadsl.schedule.matrix_core.tiling import choice
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
+from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from tests.schedule.matrix_core.gemm.case import CHIPS
 
 LARGEST_WORK = 2**36  # multiply-adds of a shape: what more take is much the same

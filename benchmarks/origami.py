@@ -20,7 +20,8 @@ import numpy as np
 from benchmarks.call import command, count
 from mfmadsl.model import architecture, product_of
 from mfmadsl.schedule.matrix_core.tiling.choice import candidates
-from mfmadsl.schedule.matrix_core.tiling.cost import GemmOnChip, estimate
+from mfmadsl.schedule.matrix_core.tiling.cost import estimate
+from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.offered import offered
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.matrix_core.tiling.resources import Loads

@@ -24,7 +24,8 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     throughput,
 )
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
+from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import (
     check_parts,
     check_registers,

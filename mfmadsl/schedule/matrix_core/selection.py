@@ -21,7 +21,8 @@ from mfmadsl.schedule.matrix_core.tiling.choice import (
     gemm_on,
 )
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, GemmOnChip, estimate
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
+from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads

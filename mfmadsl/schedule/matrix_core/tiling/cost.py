@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil, prod
 
 from mfmadsl.model import (
     SPARSE_GROUP,
     SPARSE_STORED,
-    Architecture,
-    GpuProduct,
-    Intrinsic,
     Tiling,
 )
 from mfmadsl.model.power import energy_of, share_of_clock
@@ -26,8 +22,7 @@ from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS
 from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
-from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
-from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
+from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
@@ -48,37 +43,6 @@ _TURNING: dict[float, float] = {
     2: 2.5,
     4: 1.0,
 }  # cycles a byte and thread of transposing rows, by size
-
-
-@dataclass(frozen=True)
-class GemmOnChip:
-    """A product of matrices: extents, what is read, bytes of an element of C, and where it runs.
-
-    An instruction of several blocks counts as many of `batches` at once. Each workgroup adds up
-    statistics of some rows of A before its loop.
-    """
-
-    m: int
-    n: int
-    k: int
-    batches: int
-    reads: tuple[MemoryRead, ...]
-    result_bytes: int
-    intrinsic: Intrinsic
-    chip: Architecture
-    product: GpuProduct
-    loads: Loads
-    statistics_rows: int = 0
-
-    @cached_property
-    def k_bytes(self) -> KBytes:
-        """The bytes of one k of A and B."""
-        return k_bytes_of(self.reads)
-
-    @property
-    def sum_bytes(self) -> int:
-        """Bytes of a sum, of which a split K makes several for each element of C."""
-        return self.intrinsic.c.type.bits // 8
 
 
 @dataclass(frozen=True)

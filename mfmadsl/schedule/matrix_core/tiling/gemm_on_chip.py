@@ -1,0 +1,41 @@
+"""What the time of a GEMM on a whole chip depends on, beside its tiling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from mfmadsl.model import Architecture, GpuProduct, Intrinsic
+from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
+from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
+
+
+@dataclass(frozen=True)
+class GemmOnChip:
+    """A product of matrices: extents, what is read, bytes of an element of C, and where it runs.
+
+    An instruction of several blocks counts as many of `batches` at once. Each workgroup adds up
+    statistics of some rows of A before its loop.
+    """
+
+    m: int
+    n: int
+    k: int
+    batches: int
+    reads: tuple[MemoryRead, ...]
+    result_bytes: int
+    intrinsic: Intrinsic
+    chip: Architecture
+    product: GpuProduct
+    loads: Loads
+    statistics_rows: int = 0
+
+    @cached_property
+    def k_bytes(self) -> KBytes:
+        """The bytes of one k of A and B."""
+        return k_bytes_of(self.reads)
+
+    @property
+    def sum_bytes(self) -> int:
+        """Bytes of a sum, of which a split K makes several for each element of C."""
+        return self.intrinsic.c.type.bits // 8
