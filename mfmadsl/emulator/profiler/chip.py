@@ -93,14 +93,8 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
             # With a second clock it is known what of the time goes with it, and what does not.
             launch.look_at(share)
             share = share_of_clock(power, energy, seconds)
-    simds = product.compute_units * chip.simds * product.clock * share * 1e6
-    units_of = {"matrix cores": ("matrix", simds), "vector ALUs": ("valu", simds)}
-    units_of |= {"LDS": ("lds", simds / chip.simds), "L1": ("vmem", simds / chip.simds)}
-    took = seconds(share)
-    shares = {
-        name: work.busy.get(unit, 0) * work.groups / rate / took
-        for name, (unit, rate) in units_of.items()
-    }
+    took, rate = seconds(share), product.clock * share * 1e6
+    shares = {name: cycles / rate / took for name, cycles in launch.needed.items()}
     if power is not None:
         shares |= {"power": energy.at(share) / took / (power.watts - power.idle)}
     shares |= {name: time / took for name, time in launch.moving(share).items()}

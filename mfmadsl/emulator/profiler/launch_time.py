@@ -16,6 +16,15 @@ Simulate = Callable[[int, Path], Timing]
 """The cycles of so many workgroups on one compute unit, with a way to memory."""
 
 
+_UNITS = {
+    "matrix cores": ("matrix", True),
+    "vector ALUs": ("valu", True),
+    "LDS": ("lds", False),
+    "L1": ("vmem", False),
+}
+"""What a compute unit has, what the cycle model calls it, and whether each SIMD has its own."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What a launch is, and what its workgroups do.
@@ -97,7 +106,17 @@ class LaunchTime:
         if not others:
             return first
         high, last = others[-1]
-        return max(0.0, first + (last - first) * (share - low) / (high - low))
+        line = first + (last - first) * (share - low) / (high - low)
+        return max(line, *self.needed.values())  # a line leads below what units need
+
+    @property
+    def needed(self) -> Mapping[str, float]:
+        """The cycles that each kind of unit is busy, whatever the clock."""
+        busy, groups, units = self._work.busy, self._work.groups, self.product.compute_units
+        return {
+            name: busy.get(unit, 0) * groups / units / (self._chip.simds if own else 1)
+            for name, (unit, own) in _UNITS.items()
+        }
 
     def moving(self, share: float) -> Mapping[str, float]:
         """The seconds that its bytes need on each path, at a share of the highest clock."""

@@ -192,6 +192,18 @@ def test_operations_on_zeros_beyond_an_edge_take_no_energy_and_are_not_useful() 
     assert found.useful_tflops == pytest.approx(0.75 * found.tflops)
 
 
+def test_units_need_as_many_cycles_at_any_clock() -> None:
+    """A line through two clocks leads below what the matrix cores need, at a third one."""
+    cycles = iter([2_100_000_000, 2_030_000_000])
+
+    def simulate(groups: int, path: Path) -> Timing:
+        return Timing(next(cycles), {}, {}, ())
+
+    busy = {"matrix": 4 * 2_029_000_000.0}
+    found = chip_time(PRODUCT, CHIP, replace(drawing(3 * FREE), busy=busy), simulate)
+    assert found.shares["matrix cores"] == pytest.approx(1)
+
+
 def test_what_no_unit_can_do_is_a_fault_of_the_model() -> None:
     with pytest.raises(ModelError, match="the model of MI300X is wrong: matrix cores at 150% of"):
         time_of(work(busy={"matrix": 4 * 150.0}), {1: 100})
