@@ -50,12 +50,13 @@ _Furthest = dict[Counter, int | None]
 class FlightPath:
     """What follows from the instructions of a stretch, behind each of them: the state; how many
     were issued; up to which of these, counted from where the stretch begins, all are complete; and
-    whether lgkmcnt may hold more than it can, if that changes."""
+    whether lgkmcnt may hold more than it can, if that changes. `changes` says whether any does."""
 
     numbers: tuple[int, ...]
     issued: tuple[Mapping[Counter, int], ...]
     done: tuple[_Furthest, ...]
     overflows: tuple[bool | None, ...]
+    changes: tuple[bool, ...]
 
 
 class Flights:
@@ -137,7 +138,7 @@ class Flights:
         return self._paths[key]
 
     def _path(self, number: int, stretch: Stretch, others: bool, stops: bool) -> FlightPath:
-        path = FlightPath((), (), (), ())
+        path, begin = FlightPath((), (), (), (), ()), number
         issued = dict.fromkeys(LARGEST, 0)
         done: _Furthest = dict.fromkeys(LARGEST)
         overflows: bool | None = None
@@ -160,9 +161,11 @@ class Flights:
                     if counter == "vmcnt" or not count or not self.is_mixed(number):
                         _advance(done, counter, issued[counter] - count)
                     number = self.wait(number, counter, count)
+            has_changed = number != begin or any(issued.values()) or overflows is not None
+            has_changed = has_changed or any(each is not None for each in done.values())
             path = FlightPath(
                 (*path.numbers, number), (*path.issued, dict(issued)), (*path.done, dict(done)),
-                (*path.overflows, overflows),
+                (*path.overflows, overflows), (*path.changes, has_changed),
             )  # fmt: skip
         return path
 

@@ -130,6 +130,8 @@ class InFlight:
     def ran(self, count: int) -> None:
         """So many of these have been executed."""
         for chosen, path in self._paths:
+            if not path.changes[count - 1]:
+                continue
             number = path.numbers[count - 1]
             self._of[chosen] = number
             for counter, more in path.issued[count - 1].items():
