@@ -18,19 +18,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from mfmadsl.emulator.machine.operation import Operation
-from mfmadsl.emulator.machine.wait import Counter as WaitCounter
-from mfmadsl.emulator.machine.wait import wait_counts
-from mfmadsl.emulator.machine.wave import LANES
-from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
+from mfmadsl.emulator.profiler.cost import SLOT
 from mfmadsl.emulator.profiler.queues import LinesInFlight, RequestQueue
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.profiler.steady_state import FAR, Repetition, SteadyState, WaveState
+from mfmadsl.emulator.profiler.timed_step import TimedStep, timed_step
 from mfmadsl.emulator.profiler.vector_cache import (
     Policy,
     VectorCache,
-    clears_cache,
-    policy_of,
-    writes_back,
 )
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
@@ -41,11 +36,6 @@ _PARTS = 1 << 10
 
 _SIMDS_OF_QUEUE = 2
 """SIMDs that share a queue of the LDS (`Architecture`, Q)."""
-
-_WORD = 4  # bytes
-
-SLEEP, _SLEEP_BITS = 64, 0x7F
-"""Cycles of each unit that a wave sleeps, and the bits that count them (CDNA3 ISA, S_SLEEP)."""
 
 
 class Event(NamedTuple):
@@ -91,24 +81,6 @@ class Timing:
     l2_bytes: Mapping[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Step:
-    """What of an instruction the model needs."""
-
-    kind: str  # valu, matrix, salu, lds, vmem, smem, wait, barrier, end
-    issue: int
-    busy: int
-    touches: tuple[tuple[str, int], ...] = ()
-    writes: tuple[tuple[str, int], ...] = ()
-    waits: Mapping[WaitCounter, int] = field(default_factory=dict)
-    priority: int | None = None
-    stores: bool = False
-    loads: bool = False
-    policy: Policy = "keep"
-    clears: bool = False
-    writes_back: bool = False
-
-
 def simulate(
     chip: Architecture,
     program: Sequence[Instruction],
@@ -142,7 +114,7 @@ class _Unit:
         self._beyond = 0  # when the path beyond the L2 is free, in parts of a cycle
         self._steady = SteadyState(loop_end)
         self._steps = {
-            place: _step(chip, instruction, operations.get(place))
+            place: timed_step(chip, instruction, operations.get(place))
             for place, instruction in enumerate(program)
         }
         # What `lgkmcnt` counts: without LDS instructions it is no LDS that is waited for.
@@ -257,7 +229,7 @@ class _Unit:
         self._issue(wave, step, place, now)
         return wave.ready, ""
 
-    def _needs(self, wave: WaveState, step: _Step, now: int) -> tuple[int, str]:
+    def _needs(self, wave: WaveState, step: TimedStep, now: int) -> tuple[int, str]:
         for name, count in step.waits.items():
             queue = wave.vmcnt if name == "vmcnt" else wave.lgkmcnt
             while queue and queue[0] <= now:
@@ -276,16 +248,16 @@ class _Unit:
             return self._free[unit], f"busy {unit[0]}"
         return now, ""
 
-    def _queue_of(self, step: _Step, wave: WaveState) -> RequestQueue | None:
+    def _queue_of(self, step: TimedStep, wave: WaveState) -> RequestQueue | None:
         if step.kind == "lds":
             return self._lds[wave.simd // _SIMDS_OF_QUEUE]
         return self._memory if step.kind == "vmem" else None
 
     @staticmethod
-    def _unit_of(step: _Step, wave: WaveState) -> tuple[str, int] | None:
+    def _unit_of(step: TimedStep, wave: WaveState) -> tuple[str, int] | None:
         return (step.kind, wave.simd) if step.kind in ("matrix", "valu") else None
 
-    def _issue(self, wave: WaveState, step: _Step, place: int, now: int) -> None:
+    def _issue(self, wave: WaveState, step: TimedStep, place: int, now: int) -> None:
         at = wave.at
         cost = wave.trace.costs[at]
         wave.ready = now + step.issue
@@ -327,7 +299,7 @@ class _Unit:
         self._busy[step.kind] += busy
         self._events.append(Event(now, start, busy, step.kind, simd, wave.number, place))
 
-    def _missed(self, wave: WaveState, at: int, step: _Step, cost: int) -> int:
+    def _missed(self, wave: WaveState, at: int, step: TimedStep, cost: int) -> int:
         """The bytes of the lines that a request has the L2 give, or gives to it."""
         lines = wave.trace.lines.get(at)
         if lines is None:
@@ -335,7 +307,7 @@ class _Unit:
         return self._cache.missing(lines, step.policy) * self._chip.line_bytes
 
     def _moved(
-        self, wave: WaveState, at: int, step: _Step, missed: int, start: int, sent: int
+        self, wave: WaveState, at: int, step: TimedStep, missed: int, start: int, sent: int
     ) -> int:
         """When lines are there that are asked for from `start` to `sent`, or have been written."""
         fetched = sent + self._chip.l2_latency
@@ -349,7 +321,7 @@ class _Unit:
         self._loads.append(_Load(wave.number, at, step.policy, sent, fetched, done, missed))
         return done
 
-    def _arrival(self, path: Path, step: _Step, line_bytes: int, start: int) -> int:
+    def _arrival(self, path: Path, step: TimedStep, line_bytes: int, start: int) -> int:
         """When lines come that are asked for at `start`, behind those asked for before."""
         each = path.written if step.stores else path.read
         self._beyond = max(self._beyond, start * _PARTS) + round(line_bytes * each * _PARTS)
@@ -376,34 +348,3 @@ class _Unit:
             for other in self._waves:  # which may have been the last that a barrier waited for
                 if other.group == wave.group and other.waiting:
                     other.blocked = 0
-
-
-def _step(chip: Architecture, instruction: Instruction, operation: Operation | None) -> _Step:
-    name = instruction.name
-    if name == "s_waitcnt":
-        return _Step("wait", SLOT, 0, waits=wait_counts(instruction.modifiers["argument"]))
-    if name == "s_barrier":
-        return _Step("barrier", SLOT, 0)
-    if name == "s_nop":
-        return _Step("wait", SLOT * (int(instruction.modifiers["argument"], 0) + 1), 0)
-    if name == "s_sleep":
-        asked = int(instruction.modifiers["argument"], 0) & _SLEEP_BITS
-        return _Step("wait", max(SLOT, asked * SLEEP), 0)
-    if name == "s_setprio":
-        return _Step("wait", SLOT, 0, priority=int(instruction.modifiers["argument"], 0))
-    if operation is None:
-        return _Step(
-            "salu", SLOT, SLOT, clears=clears_cache(instruction),
-            writes_back=writes_back(instruction),
-        )  # fmt: skip
-    kind = "vmem" if operation.unit == "flat" else operation.unit
-    reads = tuple((r.register.bank, i) for r in operation.reads for i in r.register.indices)
-    writes = tuple((r.bank, i) for r in operation.writes for i in r.indices)
-    touches = tuple(dict.fromkeys((*reads, *writes)))
-    issue = issue_cycles(chip, operation)
-    if name.startswith("ds_write"):
-        issue += (len(reads) - 1) * _WORD * LANES // chip.lds_store_bytes  # the first is an address
-    return _Step(
-        kind, issue, busy_cycles(chip, operation), touches, writes,
-        stores="_store" in name, loads="_load" in name, policy=policy_of(instruction),
-    )  # fmt: skip

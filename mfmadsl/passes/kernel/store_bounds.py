@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import tvm_ffi
@@ -24,7 +25,7 @@ def asked_ahead(statement: Stmt) -> Stmt:
         )  # fmt: skip
     if not isinstance(statement, SeqStmt):
         return statement
-    parts = [asked_ahead(each) for each in statement.seq]
+    parts = _together([asked_ahead(each) for each in statement.seq])
     asked: list[list[Expr]] = []
     for part in parts:
         if not _collect(part, (), asked):
@@ -33,6 +34,31 @@ def asked_ahead(statement: Stmt) -> Stmt:
     if any(loads_of(condition) for condition in common) or not common:
         return SeqStmt(parts)
     return IfThenElse(reduce(tirx.And, common), SeqStmt(parts), None)
+
+
+def _together(parts: Sequence[Stmt]) -> list[Stmt]:
+    """Statements with those behind one condition that follow each other behind one branch: their
+    loads are on their way at once."""
+    found: list[Stmt] = []
+    for part in parts:
+        last = found[-1] if found else None
+        if (
+            isinstance(last, IfThenElse)
+            and isinstance(part, IfThenElse)
+            and last.else_case is None
+            and part.else_case is None
+            and not loads_of(part.condition)
+            and tvm_ffi.structural_equal(last.condition, part.condition)
+        ):
+            both = [*_flat(last.then_case), *_flat(part.then_case)]
+            found[-1] = IfThenElse(part.condition, SeqStmt(both), None)
+        else:
+            found.append(part)
+    return found
+
+
+def _flat(statement: Stmt) -> list[Stmt]:
+    return list(statement.seq) if isinstance(statement, SeqStmt) else [statement]
 
 
 def _has(conditions: list[Expr], one: Expr) -> bool:

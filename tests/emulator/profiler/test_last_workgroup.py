@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 import mfmadsl
+from mfmadsl.emulator.profiler.profile import Profile
 from mfmadsl.schedule import Tiling, gemm_schedule
 from tests.schedule.matrix_core.gemm.workloads import Workload
 
@@ -21,7 +22,7 @@ def kernel(one_launch: bool) -> mfmadsl.Kernel:
     return mfmadsl.build(gemm_schedule(Workload(16, 64, 24 * 64).function(), tiling=tiling))
 
 
-def profiled(built: mfmadsl.Kernel) -> mfmadsl.Profile:
+def profiled(built: mfmadsl.Kernel) -> Profile:
     return mfmadsl.profile(built, list(Workload(16, 64, 24 * 64).operands()))
 
 

@@ -365,7 +365,7 @@ class _Terms:
 
     def _added_up_by_last(self) -> float:
         """Seconds in which the last workgroup of a tile adds up its parts: what it has stored gets
-        to memory, it counts itself, and reads the parts, while few others ask for anything."""
+        to memory, it counts itself, reads the parts and stores, while few others do anything."""
         product = self.gemm.product
         share = min(self.tiling.split_k / self.tiles, product.unit_share)
         read = self.tile_bytes * self.tiling.split_k
