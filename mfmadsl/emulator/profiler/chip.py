@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 from mfmadsl.emulator.profiler.launch_time import LaunchTime, Simulate, Work
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import Architecture, GpuProduct
-from mfmadsl.model.power import share_of_clock
+from mfmadsl.model.energy import share_of_clock
 from mfmadsl.model.traffic import MemoryTraffic
 
 _ROUNDING = 0.05

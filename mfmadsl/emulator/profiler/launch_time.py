@@ -9,7 +9,7 @@ from math import ceil
 from mfmadsl.emulator.profiler.timing import Timing
 from mfmadsl.emulator.profiler.uneven import Uneven
 from mfmadsl.model import Architecture, GpuProduct
-from mfmadsl.model.power import Energy, energy_of
+from mfmadsl.model.energy import Energy, energy_of
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
 
 Simulate = Callable[[int, Path], Timing]

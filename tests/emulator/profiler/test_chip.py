@@ -21,7 +21,7 @@ from mfmadsl.error import ArgumentError
 from mfmadsl.gemm import Gemm
 from mfmadsl.language import find
 from mfmadsl.model import PRODUCTS, architecture
-from mfmadsl.model.power import RISE
+from mfmadsl.model.energy import RISE
 from mfmadsl.model.traffic import Path, Sharing
 from mfmadsl.report.profile import profile_json, profile_table
 from mfmadsl.report.schema import json_schema

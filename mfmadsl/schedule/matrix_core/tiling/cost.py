@@ -17,7 +17,7 @@ from mfmadsl.model import (
     SPARSE_STORED,
     Tiling,
 )
-from mfmadsl.model.power import energy_of, share_of_clock
+from mfmadsl.model.energy import energy_of, share_of_clock
 from mfmadsl.model.traffic import Sharing, path_of, traffic_of
 from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS
 from mfmadsl.passes.tir.expression import WORD
