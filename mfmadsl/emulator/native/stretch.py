@@ -120,6 +120,7 @@ def stretch_of(
     steps = [step for part in parts for step in part.steps]
     words = np.zeros((len(steps), STEP_WORDS), np.int64)
     for row, step in zip(words, steps, strict=True):
+        assert len(step.values) < SPLIT_WORD
         row[0] = addresses[name_of(step.form)]
         row[1 : 1 + len(step.values)] = step.values
         row[SPLIT_WORD] = step.form.splits

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from mfmadsl.emulator import EmulationError, emulate
-from mfmadsl.emulator.native import stretches, threads_wanted
+from mfmadsl.emulator.native import stretches, team, threads_wanted
 from mfmadsl.emulator.native.library import library
+from mfmadsl.emulator.native.state import State
 from mfmadsl.emulator.native.team import Team, team_of
 from mfmadsl.emulator.sanitizer import sanitize
 from mfmadsl.error import ArgumentError
+from tests.emulator.native.both import KEEPING, copied, known, random_waves
 from tests.emulator.native.test_stretch import ADDRESSES, LOOP, always_hot
 from tests.emulator.waves import kernel
 
@@ -87,12 +90,13 @@ def test_the_same_bits(code: str, order: str, shared: Callable[[int], None]) -> 
     assert found[0] == found[1]
 
 
-def test_helpers_help(shared: Callable[[int], None]) -> None:
+def test_helpers_help(shared: Callable[[int], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(team, "_RESTS", 0)  # try again and again, whatever else runs here
     shared(1)
     expected = run(EXCHANGE)
     shared(THREADS)
     before = team_of(THREADS - 1).helped
-    for _ in range(500):  # the machine may have no time for them at first
+    for _ in range(1000):  # the machine may have no time for them at first
         assert run(EXCHANGE) == expected
         if team_of(THREADS - 1).helped > before:
             return
@@ -123,11 +127,45 @@ def test_findings(shared: Callable[[int], None]) -> None:
         shared(threads)
         x = words()
         done = sanitize(
-            kernel(EXCHANGE), [x], grid=(GROUPS,), block=(BLOCK,), lds_bytes=1024, keep_going=True
+            kernel(EXCHANGE.replace("s7, 9", "s7, 2")),
+            [x],
+            grid=(GROUPS,),
+            block=(BLOCK,),
+            lds_bytes=1024,
+            keep_going=True,
         )
         found.append((done.faults, x.tobytes()))
     assert found[0] == found[1]
     assert {fault.kind for fault in found[0][0]} >= {"race"}
+
+
+@pytest.mark.parametrize(("text", "is_shared"), [
+    ("global_load_dword v2, v1, s[4:5]", True),
+    ("global_load_dword v1, v1, s[4:5]", False),  # if it is refused, the address is gone
+    ("global_load_dwordx2 v[2:3], v[2:3], off", False),
+    ("global_store_dword v1, v2, s[4:5]", False),  # workgroups may store to one place
+    ("buffer_load_dword v2, v1, s[4:7], 0 offen", True),
+    ("buffer_load_dword v1, v1, s[4:7], 0 offen", False),
+    ("buffer_store_dword v2, v1, s[4:7], 0 offen", False),
+    ("ds_read_b32 v2, v1", True),
+    ("ds_read_b64 v[2:3], v3", False),
+    ("ds_write_b32 v1, v2", True),
+    ("s_load_dword s4, s[4:5], 0x0", False),
+])  # fmt: skip
+def test_which_accesses_threads_share(text: str, is_shared: bool) -> None:
+    found = known(text, KEEPING)
+    assert found is not None
+    assert found.step.form.splits == is_shared
+    assert not found.step.form.is_on_registers
+
+
+def test_blocks_of_waves_end_where_workgroups_do() -> None:
+    one = copied(random_waves(1, KEEPING.mode))
+    for per_group, expected in ((3, [0, 18, 33, 48, 50]), (20, [0, 20, 40, 50]), (50, [0, 50])):
+        waves = replace(one, scc=np.zeros(50, np.bool_), workgroup=np.arange(50) // per_group)
+        assert State(waves).blocks.tolist() == expected
+    mixed = replace(one, scc=np.zeros(3, np.bool_), workgroup=np.array([0, 1, 0]))
+    assert State(mixed).blocks.tolist() == []
 
 
 def test_one_launch_beside_another(shared: Callable[[int], None]) -> None:
