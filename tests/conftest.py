@@ -32,9 +32,6 @@ os.environ.pop("COLUMNS", None)
 # TVM binds the thread that first calls a parallel kernel to one core, and so all tests behind it.
 os.environ.setdefault("TVM_BIND_THREADS", "0")
 
-# Several processes run tests, as many as there are processors.
-os.environ.setdefault("MFMADSL_THREADS", "1")
-
 # Set before workers start, so that all of them draw the same cases.
 os.environ.setdefault("MFMADSL_SEED", str(random.SystemRandom().randrange(10**6)) if ALL else "1")
 

@@ -20,17 +20,9 @@ def native_code_is_wanted() -> bool:
 
 
 def threads_wanted() -> int:
-    """As many as MFMADSL_THREADS says, or else as this process has processors, but not too many.
-    Raises ArgumentError for what is no number from 1 on."""
-    told = os.environ.get(_THREADS)
-    if told is None:
-        return min(_processors(), _MOST_THREADS)
+    """As many as MFMADSL_THREADS says, but not too many; one where it says nothing, for a machine
+    with other work loses by more. Raises ArgumentError for what is no number from 1 on."""
+    told = os.environ.get(_THREADS, "1")
     if not (told.isascii() and told.isdigit() and int(told) > 0):
         raise ArgumentError(f"{_THREADS}: is a number from 1 on, not {told!r}")
     return min(int(told), _MOST_THREADS)
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
