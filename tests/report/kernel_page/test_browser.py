@@ -11,7 +11,7 @@ __all__ = ["pytestmark"]
 
 
 def test_rows_of_code_are_one_line_high_and_the_loop_is_in_sight(tmp_path: Path) -> None:
-    sizes = ["-m", 64, "-n", 64, "-k", 2048, "--tiling", "k_waves=1"]
+    sizes = ["-m", 64, "-n", 64, "-k", 2048, "--tiling", "split_k=1"]
     run("gemm", "--arch", "gfx942", *sizes, "--report", tmp_path / "p.html")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
