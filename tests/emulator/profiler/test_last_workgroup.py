@@ -13,7 +13,7 @@ from mfmadsl.schedule import Tiling, gemm_schedule
 from tests.schedule.matrix_core.gemm.workloads import Workload
 
 TILING = Tiling((16, 32), 64, (1, 2), "mfma_f32_16x16x16_f16", 2, split_k=3)
-PARTS, RESULT = 3 * 16 * 64 * 4 * 2, 16 * 64 * 4  # bytes; 16 lanes store half a line
+PARTS, RESULT = 3 * 16 * 64 * 4, 16 * 64 * 4  # bytes
 
 
 @cache
