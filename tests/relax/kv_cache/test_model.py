@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import tvm
 
 import mfmadsl
@@ -21,6 +22,7 @@ KERNELS = {
 }
 
 
+@pytest.mark.thorough  # a minute and a half; test_kernels.py runs each kernel
 def test_all_of_its_attentions_are_ours_and_as_on_the_cpu(tmp_path: Path) -> None:
     target, pipeline = mfmadsl.target("gfx942"), mfmadsl.relax.Pipeline()
     library = tvm.compile(exported(target), target, relax_pipeline=pipeline, tir_pipeline="mfmadsl")
