@@ -43,7 +43,7 @@ class GpuProduct:
     - `launch`: from the end of one launch to the start of the next, which reads what it wrote (O).
     - `sustained`: TFLOP/s that the power allows in matrix instructions, by the wider type of A and
       B (J, K; four bits P); those of eight bits are taken for alike, and those of six, of which no
-      figure is known, for as much. An estimate of tilings takes them.
+      figure is known, for as much. Tests hold what `power` gives against them.
     - `power`: what its work draws; None where nobody has measured it, and the highest clock holds.
     """
 
@@ -66,11 +66,6 @@ class GpuProduct:
     launch: float
     sustained: Mapping[str, float]
     power: Power | None
-
-    def power_limit(self, *kinds: str) -> float | None:
-        """The TFLOP/s that the power allows of elements of these types, of the type that takes
-        most; None where nobody has measured it."""
-        return min((self.sustained[kind] for kind in kinds if kind in self.sustained), default=None)
 
     @property
     def units_of_die(self) -> int:

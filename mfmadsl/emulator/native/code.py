@@ -169,9 +169,8 @@ class Chunk:
         with builder.if_else(full) as (yes, no):
             with yes:
                 builder.store(word.value, place, align=4)
-            with (
-                no
-            ):  # nobody else has these registers, and masked stores are slow on some processors
+            with no:
+                # Nobody else has these registers, and masked stores are slow on some processors.
                 old = builder.load(place, align=4)
                 builder.store(builder.select(mask.value, word.value, old), place, align=4)
 

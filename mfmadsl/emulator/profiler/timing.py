@@ -23,10 +23,7 @@ from mfmadsl.emulator.profiler.queues import LinesInFlight, RequestQueue
 from mfmadsl.emulator.profiler.record import Trace
 from mfmadsl.emulator.profiler.steady_state import FAR, Repetition, SteadyState, WaveState
 from mfmadsl.emulator.profiler.timed_step import TimedStep, timed_step
-from mfmadsl.emulator.profiler.vector_cache import (
-    Policy,
-    VectorCache,
-)
+from mfmadsl.emulator.profiler.vector_cache import Policy, VectorCache
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.model import Architecture
 from mfmadsl.model.traffic import Path
