@@ -19,6 +19,7 @@ from .emulator import EmulationError as EmulationError
 from .emulator import emulate as emulate
 from .emulator.code_object import CodeObjectError as CodeObjectError
 from .emulator.code_object import read_code_object as read_code_object
+from .emulator.profiler import ModelError as ModelError
 from .emulator.profiler import profile as profile
 from .emulator.sanitizer import sanitize as sanitize
 from .environment.tvm_versions import ToolchainError as ToolchainError

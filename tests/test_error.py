@@ -15,6 +15,7 @@ from tests.test_readme import ROOT
 PACKAGE = ROOT / "mfmadsl"
 INTERNAL = {
     "AccessError",
+    "CompileError",
     "NoClosedFormError",
     "OperandError",
     "NotNumbersError",
