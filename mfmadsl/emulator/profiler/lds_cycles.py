@@ -6,7 +6,7 @@ one bank. Which lanes go together was measured: see `Architecture`, sources F an
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,19 @@ def lds_cycles(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:  # fmt: skip
     """Cycles that waves need, and those without conflicts; addresses are (waves, 64), in bytes."""
     banks = chip.lds_read_banks if reads else chip.lds_banks
+    # Iterations of a loop differ by a buffer's start: as many words of every bank lie before it.
+    row = banks * 4
+    base = int(addresses[active].min()) // row * row if active.any() else 0
+    within = np.where(active, addresses - base, 0)
+    return _cycles(within.tobytes(), active.tobytes(), banks, size, reads)
+
+
+@lru_cache(maxsize=256)
+def _cycles(
+    addresses_bytes: bytes, active_bytes: bytes, banks: int, size: int, reads: bool
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    addresses = np.frombuffer(addresses_bytes, np.int64).reshape(-1, LANES)
+    active = np.frombuffer(active_bytes, np.bool_).reshape(-1, LANES)
     order = phases(banks, size, reads)
     first, last = addresses // 4, (addresses + size - 1) // 4
     words = int((last - first).max(initial=0)) + 1  # one more where it is not aligned to four bytes

@@ -178,7 +178,7 @@ class Recording(Watch):
     def _distinct(waves: Waves, places: Array, active: Mask, unit: int) -> list[list[int]]:
         """The numbers of units of so many bytes with `places`, of each wave."""
         numbers = places // unit
-        return [np.unique(numbers[:, i, active[i]]).tolist() for i in range(waves.count)]
+        return [distinct(numbers[:, i, active[i]]).tolist() for i in range(waves.count)]
 
     def _touched(self, waves: Waves, places: Array, active: Mask, size: int) -> list[list[int]]:
         """The cache lines with bytes at `places` (bytes of an access, count, 64), of each wave."""
@@ -231,6 +231,12 @@ class Recording(Watch):
     def collects(self, waves: Waves, fault: Fault) -> bool:
         """No fault is kept: the first one ends the profile."""
         return False
+
+
+def distinct(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """As `np.unique`, of numbers that are not negative; its hash table costs more than sorting."""
+    ordered = np.sort(numbers, axis=None)
+    return ordered[np.diff(ordered, prepend=-1) != 0]
 
 
 def _by_lane(waves: Waves, offsets: Addresses, mask: Mask | None) -> tuple[Array, Mask]:

@@ -29,6 +29,7 @@ from mfmadsl.emulator.machine.watch import Watch
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.machine.width import Width
 from mfmadsl.emulator.machine.workgroups import portions
+from mfmadsl.emulator.profiler.record import distinct
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 from mfmadsl.error import MfmadslError
@@ -94,7 +95,7 @@ def first_steps(
     of_rounds = [np.concatenate([np.zeros(0, np.int64), *lines.asked]) for lines in seen]
     asked, groups = np.concatenate(of_rounds), np.concatenate(rounds)
     firsts = sorted((starts // line_bytes).tolist())
-    used = np.unique(_line(asked)) * line_bytes
+    used = distinct(_line(asked)) * line_bytes
     read = sum(_size_if_used(s, loaded.memory.offset_of(s), used) for s in loaded.memory.segments)
     times = int(np.count_nonzero(np.isin(groups, profiled))) / len(groups)
     arguments = []
@@ -148,8 +149,8 @@ def _sharing(of_rounds: Sequence[_Numbers], dies: int) -> Sharing:
     of_dies = of_chip = 0
     for asked in of_rounds:
         line = _line(asked)
-        of_dies += len(np.unique((asked >> _LINE_BITS) % dies << _LINE_BITS | line))
-        of_chip += len(np.unique(line))
+        of_dies += len(distinct((asked >> _LINE_BITS) % dies << _LINE_BITS | line))
+        of_chip += len(distinct(line))
     return Sharing(of_dies / count, of_chip / count)
 
 
@@ -229,7 +230,7 @@ class _Lines(Watch):
 
     def end(self) -> None:
         if self._new:
-            self.asked.append(np.unique(np.concatenate(self._new)))
+            self.asked.append(distinct(np.concatenate(self._new)))
 
     def _read(self, waves: Waves, offsets: Addresses, size: int, mask: Mask | None) -> None:
         lanes = waves.lanes_of(mask)
@@ -239,7 +240,7 @@ class _Lines(Watch):
         group = np.broadcast_to(owners[:, None], lanes.shape)[lanes]
         first = offsets.reshape(-1).astype(np.int64)
         for byte in (first, first + size - 1):
-            self._new.append(np.unique(group << _LINE_BITS | byte // self._line_bytes))
+            self._new.append(distinct(group << _LINE_BITS | byte // self._line_bytes))
         argument = np.searchsorted(self._starts, first, side="right") - 1
         number = np.broadcast_to(numbers[:, None], lanes.shape)[lanes]
         place = argument * self.read_bytes.shape[1] + number

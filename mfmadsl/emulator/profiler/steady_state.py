@@ -104,6 +104,11 @@ class SteadyState:
         self._seen: dict[Hashable, _Moment] = {}
         self._last = -1
 
+    def comes_to(self, waves: Sequence[WaveState]) -> bool:
+        """Whether this is such a moment, which `repetition` has not been asked of yet."""
+        first = waves[0]
+        return first.at != self._last and first.trace.places[first.at] == self._loop_end
+
     def repetition(
         self,
         now: int,
@@ -112,15 +117,12 @@ class SteadyState:
         reached: tuple[int, ...],
         counters: Sequence[Counter[Any]],
     ) -> Repetition | None:
-        """What may be repeated from now on.
+        """What may be repeated from now on, a moment that the loop has come to.
 
         `waves` are those that run, in their order; `shared` is what else counts for what comes,
         with times from now on, and `reached` how far lists have grown of what happens.
         """
-        first = waves[0]
-        if first.at == self._last or first.trace.places[first.at] != self._loop_end:
-            return None
-        self._last = first.at
+        self._last = waves[0].at
         state = (shared, tuple(wave.relative(now) for wave in waves))
         steps = {wave.number: wave.at for wave in waves}
         counted = tuple(Counter(counter) for counter in counters)

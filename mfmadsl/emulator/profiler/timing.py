@@ -170,6 +170,8 @@ class _Unit:
 
     def _repeat(self, now: int, running: Sequence[WaveState]) -> int:
         """Let what has just happened happen again as often as it would; how many cycles it took."""
+        if not self._steady.comes_to(running):
+            return 0
         ahead = [(unit, time - now) for unit, time in sorted(self._free.items()) if time > now]
         queues = tuple(queue.ahead(now) for queue in self._queues)
         shared = (tuple(ahead), max(0, self._beyond - now * _PARTS), self._reordered, queues)
