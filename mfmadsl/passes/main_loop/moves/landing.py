@@ -28,17 +28,25 @@ class Landing:
 
     @cached_property
     def started(self) -> dict[int, list[int]]:
-        """The loads that may start after the barrier of a step, in the order of their need."""
-        found: dict[int, list[int]] = {step: [] for step in self.barriers}
-        for number in sorted(range(len(self.reads)), key=lambda n: (self.reads[n], n)):
-            last = self.reads[number][1]
-            found[min(step for step in self.barriers if step >= last)].append(number)
+        """The loads that start in each step from the first barrier on, in the order of their need.
+
+        They are spread evenly over these steps, as far as their places are free: the vector L1 has
+        lines for few of them at once, and what finds none holds up its wave.
+        """
+        first, last = self.barriers[0], self.barriers[-1]
+        found: dict[int, list[int]] = {step: [] for step in range(first, last + 1)}
+        freed = {
+            n: min(b for b in self.barriers if b >= read[1]) for n, read in enumerate(self.reads)
+        }
+        for place, number in enumerate(sorted(freed, key=lambda n: (freed[n], self.reads[n], n))):
+            even = first + place * len(found) // len(freed)
+            found[max(freed[number], even)].append(number)
         return found
 
     @cached_property
     def order(self) -> list[int]:
         """All loads of an iteration, in the order in which they start."""
-        return [number for step in self.barriers for number in self.started[step]]
+        return [number for numbers in self.started.values() for number in numbers]
 
     def under_way(self, iteration: int, step: int, last: int | None = None) -> int:
         """How many loads may be under way at the barrier of a step of an iteration.
@@ -51,7 +59,7 @@ class Landing:
         newest = first + self.stages - 1
         started = [(t, n) for t in range(first, newest + 1) for n in self.order]
         if iteration >= 0:
-            before = [s for s in self.barriers if s < step]
+            before = [s for s in self.started if s < step]
             started += [(newest + 1, n) for s in before for n in self.started[s]]
         started = [(t, n) for t, n in started if last is None or t <= last]
         places = [place for place, load in enumerate(started) if load in needed]

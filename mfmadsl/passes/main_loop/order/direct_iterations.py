@@ -131,10 +131,10 @@ class _DirectIterations:
             out.append(device.wait_for_lds(parts.chip))
             if step in self.landing.barriers and not (ends and step == steps - 1):
                 out += [self._wait(counted, step, last), device.meeting()]
-                if loads:
-                    ahead = parts.iteration(self._ahead(t))
-                    started = self._loaded(self.landing.started[step], ahead, number)
-                    others += [Piece((load,), 2) for load in started]
+            if loads:
+                ahead = parts.iteration(self._ahead(t))
+                started = self._loaded(self.landing.started.get(step, ()), ahead, number)
+                others += [Piece((load,), 2) for load in started]
             products = parts.computing(step, k)
             out += parts.spread(products, others) if others else products
         return out

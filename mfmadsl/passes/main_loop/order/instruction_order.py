@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from tvm.tirx import BufferStore, Stmt
 
@@ -52,9 +51,9 @@ class Pace:
     def split(self, computing: Sequence[BufferStore], reads: Sequence[Piece]) -> int:
         """Where the next iteration's reads may begin: so many of the computing stand before them.
 
-        A long instruction has room for two reads.
+        The LDS serves one read of each SIMD while a long instruction takes its 32 cycles.
         """
-        tail = min(len(computing) // 2, ceil(len(reads) * self.short / 2) + self.slack)
+        tail = min(len(computing) // 2, len(reads) * self.short + self.slack)
         return len(computing) - tail
 
 

@@ -8,6 +8,7 @@ docs/gemm-kernel.md, "The main loop", explains the pipeline. With one tile an op
                                               barrier: iteration t + 1 is there
                                               read fragments 0 of iteration t + 1
 
+Of fetches for which the vector L1 has no lines, step 0 of iteration t + 1 makes the last ones.
 Where registers are left, iteration t + 3 is fetched, into a second set of registers in every other
 iteration. Two tiles need one barrier, and the LDS is filled throughout the iteration. Loads
 straight into the LDS have an order of their own (`direct_iterations`).
@@ -34,6 +35,7 @@ from tvm.tirx import (
     Var,
 )
 
+from mfmadsl.passes.main_loop.moves.fetch import Fetch
 from mfmadsl.passes.main_loop.order.direct_iterations import direct_iterations
 from mfmadsl.passes.main_loop.order.instruction_order import Piece
 from mfmadsl.passes.main_loop.order.parts import Parts, Tiles, in_other_registers
@@ -140,15 +142,16 @@ class Iterations(Parts):
             out += [device.wait_for_lds(self.chip), *self.spread(self.computing(s, k), others)]
         return out
 
-    def _start(self) -> list[Stmt]:
-        """The prologue: iteration 0 in the LDS, its first fragments read, iteration 1 in flight."""
+    def _start(self, but: Sequence[Fetch] = ()) -> list[Stmt]:
+        """The prologue: iteration 0 in the LDS, its first fragments read, iteration 1 in flight but
+        for some fetches."""
         zero = self.iteration(self.number(0))
         fetched = self.fetched(self.number(0), True)
         out = [*self.entry(), *fetched, *self.filled(), *self.stored(zero, True)]
         if constant(self.last) != 0:
             # LLVM would fetch both at once, and so each wave its second iteration before others'
             # first.
-            out += [device.keep_order(), *self.fetched(self._second(), False)]
+            out += [device.keep_order(), *self.fetched(self._second(), False, but)]
         first = [s for p in self.reads_of(0, zero, {}) for s in p.statements]
         return [*out, device.barrier(), *first]
 
@@ -162,14 +165,13 @@ class Iterations(Parts):
         return [*self._inner(k, {}), device.wait_for_lds(self.chip), *self.computing(last, k)]
 
     def _one_tile(self) -> list[Stmt]:
-        if self.has_few_loads:
+        if self.has_few_loads and not self.late:
             return self._far_ahead()
-        out = self._start()
+        out = self._start(self.late)
         if constant(self.last) != 0:
             t = Var("iteration", self.dtype)
-            out.append(
-                For(t, self.number(0), self.last, ForKind.SERIAL, SeqStmt(self._iteration(t)))
-            )
+            body = SeqStmt(self._iteration(t, late=self.late))
+            out.append(For(t, self.number(0), self.last, ForKind.SERIAL, body))
         return [*out, *self._finish(self.iteration(self.last) if self.last_first else self.last)]
 
     def _far_ahead(self) -> list[Stmt]:
@@ -204,16 +206,17 @@ class Iterations(Parts):
             out += in_other_registers(self._iteration(self.number(last - 1), _NEXT + 1), odd)
         return [*out, *self._finish(self.iteration(self.last) if self.last_first else self.last)]
 
-    def _iteration(self, t: Expr, ahead: int = _NEXT) -> list[Stmt]:
-        """An iteration that puts the next one's tile, and loads that of the one so far `ahead`."""
+    def _iteration(self, t: Expr, ahead: int = _NEXT, late: Sequence[Fetch] = ()) -> list[Stmt]:
+        """An iteration that puts the next one's tile, of which it makes the `late` fetches first,
+        and loads that of the one so far `ahead`."""
         following = self.iteration(t + 1)
         products = self.computing(len(self.traffic.steps) - 1, t)
         in_flight = (ahead - _NEXT) * sum(fetch.loads for fetch in self.traffic.fetches)
-        moves = self.moves(following, tirx.min(t + ahead, self.last), {}, in_flight)
+        moves = self.moves(following, tirx.min(t + ahead, self.last), {}, in_flight, late)
         reads = self.reads_of(0, following, {})
         cut = self.pace.split(products, reads)
         return [
-            *self._inner(t, {}),
+            *self._inner(t, {}, self.fetches(late, t + 1)),
             device.wait_for_lds(self.chip),
             device.barrier(),
             *([device.keep_order()] if ahead == _NEXT and not self.copies_only else []),

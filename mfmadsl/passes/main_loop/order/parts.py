@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import tvm_ffi
 from tvm import tirx
@@ -25,7 +26,7 @@ from mfmadsl.passes.main_loop.order.instruction_order import (
     spread,
 )
 from mfmadsl.passes.tir import device
-from mfmadsl.passes.tir.expression import Node, constant, loads_of, substitute
+from mfmadsl.passes.tir.expression import WORD, Node, constant, loads_of, substitute
 
 Tiles = dict[int, Buffer]
 """For each tile by its handle, the one that stands for it in a stage."""
@@ -115,9 +116,9 @@ class Parts:
         """Statements of iteration `k`."""
         return [substitute(s, {self.traffic.main.variable: k}) for s in statements]
 
-    def fetched(self, t: Expr, is_last: bool) -> list[Stmt]:
-        """The loads of the iteration that is done as number `t`."""
-        fetches = [f for each in self.done for f in each]
+    def fetched(self, t: Expr, is_last: bool, but: Sequence[Fetch] = ()) -> list[Stmt]:
+        """The loads of the iteration that is done as number `t`, but some."""
+        fetches = [f for each in self.done for f in each if f not in but]
         k, following = self.iteration(t), self._following(t)
         return [s for f in fetches for s in f.fetch(k, is_last or self.always, following)]
 
@@ -138,6 +139,18 @@ class Parts:
         ]
 
     @cached_property
+    def late(self) -> list[Fetch]:
+        """The last fetches of an iteration, for which the vector L1 has no lines beside the others:
+        where they are asked for together with them they hold up their wave."""
+        threads, bytes_before = prod(self.traffic.kernel.threads.extents.values()), 0
+        found = []
+        for fetch in (f for each in self.done for f in each):
+            bytes_before += (constant(fetch.registers.shape[0]) or 0) * WORD * threads
+            if bytes_before > self.chip.l1_bytes:
+                found.append(fetch)
+        return found
+
+    @cached_property
     def has_few_loads(self) -> bool:
         """Whether registers are left for the loads of another iteration, of many."""
         if self.traffic.kernel.register_use is not RegisterUse.TWO_AHEAD:
@@ -151,9 +164,11 @@ class Parts:
         """Whether nothing is computed on its way: LLVM would do so, and wait, before a barrier."""
         return all(put.is_plain for put in self.traffic.puts)
 
-    def moves(self, k: Expr, ahead: Expr, tiles: Tiles, in_flight: int = 0) -> list[Piece]:
-        """Every put of iteration k, and every fetch of that which is done as number `ahead`, once
-        what it brought is put.
+    def moves(
+        self, k: Expr, ahead: Expr, tiles: Tiles, in_flight: int = 0, but: Sequence[Fetch] = ()
+    ) -> list[Piece]:
+        """Every put of iteration k, and every fetch, but some, of that which is done as number
+        `ahead`, once what it brought is put.
 
         The first half of the puts waits for what it needs, and the second half for the rest: the
         memory is never waited for as a whole. So many loads `in_flight` are of another iteration.
@@ -171,11 +186,17 @@ class Parts:
                 younger = sum(f.loads for f in order[newest + 1 :]) + started + in_flight
                 statements.insert(0, device.wait_for_memory(self.chip, younger))
             found.append(Piece(tuple(statements), put.cost))
-            for fetch in self.done[number]:
-                started += fetch.loads
-                loads = fetch.fetch(self.iteration(ahead), self.always, self._following(ahead))
-                found.append(Piece(tuple(loads), fetch.loads))
+            fetches = [fetch for fetch in self.done[number] if fetch not in but]
+            started += sum(fetch.loads for fetch in fetches)
+            found += self.fetches(fetches, ahead)
         return found
+
+    def fetches(self, fetches: Sequence[Fetch], t: Expr) -> list[Piece]:
+        """Some fetches of the iteration that is done as number `t`."""
+        k, following = self.iteration(t), self._following(t)
+        return [
+            Piece(tuple(fetch.fetch(k, self.always, following)), fetch.loads) for fetch in fetches
+        ]
 
     def reads_of(self, step: int, k: Expr, tiles: Tiles) -> list[Piece]:
         """The fragment reads of a register step, from these tiles."""

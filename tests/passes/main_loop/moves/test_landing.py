@@ -36,3 +36,18 @@ def test_what_one_load_of_two_brings_is_waited_for() -> None:
     assert found.order == [0, 1]
     assert [found.under_way(t, 1) for t in (-1, 0, 7, 2**30)] == [2, 0, 0, 0]
     assert found.under_way(7, 1, 7) == 16
+
+
+@given(landings())
+def test_a_load_starts_once_its_place_is_free(found: Landing) -> None:
+    for step, numbers in found.started.items():
+        for number in numbers:
+            last = found.reads[number][1]
+            assert any(last <= barrier <= step for barrier in found.barriers)
+    assert sorted(found.order) == list(range(len(found.reads)))
+
+
+def test_loads_are_spread_over_the_steps_from_the_first_barrier_on() -> None:
+    """Six of the eight could start at once, more than the vector L1 has lines for."""
+    reads = [(0, 1), (2, 3), (0, 1), (2, 3), (0, 1), (0, 1), (0, 1), (0, 1)]
+    assert landing(reads, 4, True, 2).started == {1: [0, 2, 4], 2: [5, 6, 7], 3: [1, 3]}
