@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from math import prod
 
 import tvm_ffi
@@ -26,8 +27,9 @@ from mfmadsl.passes.main_loop.order.instruction_order import (
     spread,
 )
 from mfmadsl.passes.tir import device
-from mfmadsl.passes.tir.expression import WORD, Node, constant, loads_of, substitute
+from mfmadsl.passes.tir.expression import WORD, Node, constant, known_bytes, loads_of, substitute
 
+_FROM_MEMORY = 3  # times as long as from the L2
 Tiles = dict[int, Buffer]
 """For each tile by its handle, the one that stands for it in a stage."""
 
@@ -141,14 +143,29 @@ class Parts:
     @cached_property
     def late(self) -> list[Fetch]:
         """The last fetches of an iteration, for which the vector L1 has no lines beside the others:
-        where they are asked for together with them they hold up their wave."""
-        threads, bytes_before = prod(self.traffic.kernel.threads.extents.values()), 0
-        found = []
-        for fetch in (f for each in self.done for f in each):
-            bytes_before += (constant(fetch.registers.shape[0]) or 0) * WORD * threads
-            if bytes_before > self.chip.l1_bytes:
-                found.append(fetch)
-        return found
+        where they are asked for together with them they hold up their wave. As many workgroups as
+        have room in the LDS share the lines.
+
+        A loop that waits for memory asks for all of it at once.
+        """
+        kernel, chip = self.traffic.kernel, self.chip
+        threads = prod(kernel.threads.extents.values())
+        tiles = {put.buffer.__chandle__(): put.buffer for put in self.traffic.puts}.values()
+        resident = chip.lds_bytes // max(1, sum(map(known_bytes, tiles)) * self.stages)
+        lines = chip.l1_bytes // max(1, resident)
+        fetches = [fetch for each in self.done for fetch in each]
+        own = [(constant(f.registers.shape[0]) or 0) * WORD * threads for f in fetches]
+        coming = sum(own) / chip.l1_bytes * _FROM_MEMORY * chip.l2_latency
+        if self._cycles * threads / chip.wave_size / chip.simds < coming:
+            return []
+        return [f for f, before in zip(fetches, accumulate(own), strict=True) if before > lines]
+
+    @cached_property
+    def _cycles(self) -> int:
+        """Cycles of a wave's matrix instructions in an iteration."""
+        instructions = self.traffic.main.instructions
+        values = (s.value for step in self.traffic.steps for s in step.computing)
+        return sum(instructions.time(value) for value in values if instructions.has(value))
 
     @cached_property
     def has_few_loads(self) -> bool:

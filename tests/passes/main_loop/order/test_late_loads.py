@@ -9,7 +9,7 @@ import mfmadsl
 from mfmadsl.emulator.profiler.main_loop import loop_instructions
 
 LARGE = mfmadsl.Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)  # 64 KiB an iteration
-SMALL = mfmadsl.Tiling((128, 128), 64, (2, 2), "mfma_f32_32x32x8_f16", 2)
+SMALL = mfmadsl.Tiling((64, 64), 128, (2, 2), "mfma_f32_32x32x8_f16", 2)  # waits for memory
 
 
 def built(m: int, n: int, k: int, tiling: mfmadsl.Tiling) -> mfmadsl.Kernel:
@@ -42,7 +42,7 @@ def test_half_of_what_is_twice_the_lines_is_loaded_under_the_first_products() ->
     assert loads_around_the_barriers(built(1024, 1024, 1024, LARGE)) == [4, 4, 0]
 
 
-def test_what_has_lines_is_loaded_as_soon_as_there_are_registers() -> None:
+def test_a_loop_that_waits_for_memory_asks_for_all_of_it_at_once() -> None:
     """Two iterations of them are in flight, in registers of their own."""
     before, first, _, second, _ = loads_around_the_barriers(built(1024, 1024, 1024, SMALL))
     assert before == 0
