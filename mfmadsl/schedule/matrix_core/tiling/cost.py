@@ -243,7 +243,9 @@ class _Terms:
         l1 = (self.whole_bytes + self._behind()) / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * self.path.read
         of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
-        shared = max(of_all, groups * lds, groups * l1, groups * beyond)
+        # The vector L1 has lines for so many loads under way, all of which take that long.
+        under_way = self.whole_bytes * self.missing / chip.l1_bytes * self.path.latency
+        shared = max(of_all, groups * max(lds, l1, beyond, under_way))
         coming = self.path.latency + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
