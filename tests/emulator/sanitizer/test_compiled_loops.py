@@ -142,6 +142,7 @@ def test_sums_in_the_lds_that_such_a_loop_makes(arch: str, order: str, seed: int
     assert (memory.view(np.float16)[0], races) == (128, [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", drawn(CHIPS, 1))
 def test_a_load_that_no_swap_looks_at_again_is_a_race(arch: str) -> None:
     other = SUM.replace("  ret", "  %now = load half, ptr addrspace(1) %p\n"

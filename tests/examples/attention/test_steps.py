@@ -232,6 +232,7 @@ def test_registers_of_short_steps_leave_room_for_a_second_workgroup(arch: str) -
     assert short.vector + short.accumulation <= 256 < skewed.vector + skewed.accumulation
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", CHIPS)
 def test_masked_asks_of_each_score_and_visits_all_keys(arch: str) -> None:
     assert starting(loop_of(arch, "masked"), "v_cndmask") >= 32

@@ -54,6 +54,7 @@ def test_arrays_without_offsets_give_the_same(tmp_path: Path) -> None:
         np.testing.assert_array_equal(array, same)
 
 
+@pytest.mark.thorough
 def test_queries_and_keys_that_are_embedded_are_tvms(tmp_path: Path) -> None:
     form, target = Form(CacheKind.DECODE), mfmadsl.target("gfx942")
     call = Call(form, rotary=1)

@@ -84,11 +84,13 @@ TILINGS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tiling", TILINGS, ids=str)
 def test_every_tiling_is_right(tiling: dict[str, Any]) -> None:
     BackwardCase(heads=2, queries=70, keys=150, depth=64, causal=True).check(**tiling)
 
 
+@pytest.mark.thorough
 def test_no_registers_are_spilled() -> None:
     for workload in BackwardCase(1, 8, 4096, 4096, 128, causal=True).workloads():
         kernel = mfmadsl.build(mfmadsl.attention_schedule(workload))

@@ -131,6 +131,7 @@ def test_every_number_of_steps_is_right_with_loads_ahead(case: Case, stages: int
     case.check("gfx950", keys=64, stages=stages, splits=1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("stages", [2, 3])
 def test_stages_are_legal_where_loads_do_not_go_straight(arch: str, stages: int) -> None:
