@@ -95,13 +95,11 @@ def _registers(gemm: GemmOnChip, tiling: Tiling, rows: tuple[int, int]) -> int:
 def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
     """Rows of A and columns of B that have a place in the LDS: of a single tile those past the edge
     only as far as threads copy them together with others, if their number is a power of two."""
-    threads, found = tiling.wave_count * gemm.chip.wave_size, []
+    threads, made, found = tiling.wave_count * gemm.chip.wave_size, gemm.made, []
     sides = zip(tiling.block, (gemm.m, gemm.n), gemm.k_bytes, strict=True)
     for side, (size, extent, each) in enumerate(sides):
         chunk = resources.CHUNK
-        while (
-            side in gemm.made and chunk > WORD and extent * tiling.k_step * each < chunk * threads
-        ):
+        while side in made and chunk > WORD and extent * tiling.k_step * each < chunk * threads:
             chunk //= 2  # all threads share what is made
         together = max(1, int(chunk * threads / (tiling.k_step * each)))
         rows = ceil(extent / together) * together
