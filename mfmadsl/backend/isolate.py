@@ -8,6 +8,7 @@ cost the seconds of importing TVM again; what it registers and prints stays in i
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import pickle
 import re
@@ -123,6 +124,7 @@ class _Child(Generic[Result]):
 def _answer(function: Callable[[], object], write_end: int, stderr: IO[bytes]) -> None:
     global _one_at_a_time  # noqa: PLW0603  # a lock that is held cannot be given back here
     _one_at_a_time = Lock()  # the parent holds its own; the child has no other thread
+    gc.disable()  # it would copy the pages of all that the parent has, for garbage that soon goes
     try:
         os.dup2(stderr.fileno(), 1)
         os.dup2(stderr.fileno(), 2)

@@ -19,13 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import AttrStmt, Bind, Expr, For, ForKind, PrimFunc, SeqStmt, Stmt, Var
 
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.annotation import BLOCKS_AT_A_TIME, DIES, GROUP, WORKGROUPS
 from mfmadsl.passes.tir.expression import constant, i32, substitute
+from mfmadsl.passes.tir.walk import mapped, walk
 
 _NAMES = {
     GROUP: "group", DIES: "dies", WORKGROUPS: "workgroups", BLOCKS_AT_A_TIME: "blocks_at_a_time",
@@ -52,7 +52,7 @@ def grid_of(function: PrimFunc) -> LaunchGrid | None:
         annotations = node.annotations or {}
         found.update({name: int(annotations[name]) for name in _NAMES if name in annotations})
 
-    tvm_ffi.structural_walk(function.body, (For, loop))
+    walk(function.body, (For, loop))
     return LaunchGrid(**{_NAMES[name]: value for name, value in found.items()}) if found else None
 
 
@@ -67,7 +67,7 @@ def regrid(function: PrimFunc, grid: LaunchGrid) -> PrimFunc:
         axes[tag[-1]] = node
         return node.body
 
-    body = tvm_ffi.structural_map(function.body, (AttrStmt, axis))
+    body = mapped(function.body, (AttrStmt, axis))
     if "x" not in axes:
         return function
     extents = {name: _narrow(axes[name].value) if name in axes else i32(1) for name in "xyz"}

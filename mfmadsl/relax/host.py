@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, Op, PointerType, StringImm
 from tvm.tirx import AssertStmt, Evaluate, Expr, PrimFunc, SeqStmt, Stmt, Var
@@ -19,6 +18,7 @@ from mfmadsl.backend.extent import Extent, Formula
 from mfmadsl.backend.gpu.lower import LAUNCH, LoweredKernel
 from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT
 from mfmadsl.passes.tir.expression import name_of
+from mfmadsl.passes.tir.walk import mapped
 
 LAUNCH_PARAMETERS = "tirx.kernel_launch_params"
 """TVM's attribute of a kernel: the extents that are passed behind its parameters."""
@@ -73,7 +73,7 @@ def launching(
         assert isinstance(name, StringImm)
         return _launch(call, known[str(name.value)], offsets or {})
 
-    return host.with_body(tvm_ffi.structural_map(host.body, (Evaluate, statement)))
+    return host.with_body(mapped(host.body, (Evaluate, statement)))
 
 
 def _launch(call: Call, launched: HostLaunch, offsets: Mapping[str, Expr]) -> Stmt:

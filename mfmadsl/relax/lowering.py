@@ -29,6 +29,7 @@ from mfmadsl.passes import LoweringError
 from mfmadsl.passes.kernel.cases import marked_cases
 from mfmadsl.passes.kernel.factor import with_factors
 from mfmadsl.passes.kernel.offset import offsets_of
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.relax.host import HostLaunch, launching, nothing_done
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -72,7 +73,7 @@ def lowered(module: tvm.IRModule) -> tvm.IRModule:
 def _has_kernels(function: PrimFunc) -> bool:
     """Whether it is for ROCm and stores anything: one that only calls others is the host's."""
     stores: list[BufferStore] = []
-    tvm_ffi.structural_walk(function.body, (BufferStore, stores.append))
+    walk(function.body, (BufferStore, stores.append))
     return function.attrs["target"].kind.name == "rocm" and bool(stores)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tvm
-import tvm_ffi
 from tvm import relax, tirx
 from tvm.relax.backend.rocm import pipeline as rocm
 from tvm.s_tir.dlight import gpu
@@ -12,6 +11,7 @@ from tvm.tirx import Expr, IntImm, PrimFunc
 
 from mfmadsl.backend.gpu.kernel import CODE_OBJECT_VERSIONS, check_code_object_version
 from mfmadsl.error import ArgumentError
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.relax.attention import part_attention
 from mfmadsl.relax.build import SCHEDULED
 from mfmadsl.relax.copies import fuse_copies
@@ -127,7 +127,7 @@ def _with_symbols_first(module: tvm.IRModule) -> tvm.IRModule:
     module = module.clone()
     for variable, function in list(module.functions_items()):
         if isinstance(function, relax.Function):
-            changed = tvm_ffi.structural_map(function, (tirx.Mul, symbol_first))
+            changed = mapped(function, (tirx.Mul, symbol_first))
             module.update_func(variable, changed)
     return module
 

@@ -6,7 +6,6 @@ import ctypes
 import re
 
 import tvm
-import tvm_ffi
 from tvm.ir import Call
 from tvm.s_tir import SBlock, Schedule
 from tvm.target import Target
@@ -30,6 +29,7 @@ from mfmadsl.model import FEATURES, Cpu
 from mfmadsl.model.cpu import llvm_feature
 from mfmadsl.passes import LoweringError
 from mfmadsl.passes.tir.expression import name_of
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.prim_func import prim_func
 from mfmadsl.tvm_refusal import tvm_refusal
 
@@ -97,7 +97,7 @@ def _check_calls(function: PrimFunc) -> None:
     """Refuse a call of what is not there: to look for it would end the process."""
     here = ctypes.CDLL(None)
     calls: list[Call] = []
-    tvm_ffi.structural_walk(function.body, (Call, calls.append))
+    walk(function.body, (Call, calls.append))
     for call in calls:
         if name_of(call) in ("call_extern", "call_pure_extern"):
             name = getattr(call.args[0], "value", "")
@@ -112,8 +112,8 @@ def _written(function: PrimFunc) -> frozenset[str]:
     """The arguments that the function writes."""
     stores: list[BufferStore] = []
     blocks: list[SBlock] = []
-    tvm_ffi.structural_walk(function.body, (BufferStore, stores.append))
-    tvm_ffi.structural_walk(function.body, (SBlock, blocks.append))
+    walk(function.body, (BufferStore, stores.append))
+    walk(function.body, (SBlock, blocks.append))
     written = [store.buffer for store in stores]
     written += [region.source for block in blocks for region in block.writes]
     return frozenset(

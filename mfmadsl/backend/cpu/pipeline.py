@@ -8,7 +8,6 @@ the panels that tile registers take.
 from __future__ import annotations
 
 import tvm
-import tvm_ffi
 from tvm import s_tir, tirx
 from tvm.ir import PrimType
 from tvm.s_tir.pipeline import finalize_device_passes, finalize_host_passes
@@ -23,6 +22,7 @@ from mfmadsl.passes.cpu.interleave import interleave_rows
 from mfmadsl.passes.cpu.prefetch import prefetch_vectors
 from mfmadsl.passes.cpu.read_through import read_through_copies
 from mfmadsl.passes.cpu.stack import apart, keep_on_stack
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.passes.types.bits import move_bits
 from mfmadsl.passes.types.sums import wrapping_sums
 
@@ -94,7 +94,7 @@ def at_any_address(function: PrimFunc) -> PrimFunc:
                 elem_offset=parameter.elem_offset, offset_factor=parameter.offset_factor,
                 data_alignment=size,
             )  # fmt: skip
-    body = tvm_ffi.structural_map(function.body, (Var, lambda v: own.get(v.__chandle__(), v)))
+    body = mapped(function.body, (Var, lambda v: own.get(v.__chandle__(), v)))
     parameters = [own.get(p.__chandle__(), p) for p in function.params]
     return PrimFunc(parameters, body, function.ret_type, function.attrs)
 

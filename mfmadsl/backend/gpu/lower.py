@@ -8,7 +8,6 @@ from functools import cache
 from math import prod
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, GlobalVar, StringImm
 from tvm.target import Target
@@ -29,6 +28,7 @@ from mfmadsl.passes.main_loop.lds.sharing import share_lds
 from mfmadsl.passes.main_loop.pipeline import pipeline
 from mfmadsl.passes.tir.annotation import PIPELINE, check_annotations
 from mfmadsl.passes.tir.expression import name_of, scope_of
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.runtime import without_devices
 
 LAUNCH = "call_ffi_kernel"
@@ -60,7 +60,7 @@ class LoweredKernel:
 def _launched(statement: Stmt) -> list[str]:
     """The kernels that a statement of the host launches."""
     calls: list[Call] = []
-    tvm_ffi.structural_walk(statement, (Call, calls.append))
+    walk(statement, (Call, calls.append))
     names = [call.args[0] for call in calls if name_of(call) == LAUNCH]
     return [str(name.value) for name in names if isinstance(name, StringImm)]
 
@@ -98,7 +98,7 @@ class Split:
                 needed = holds if name in then else Formula("sub", 1, holds)
                 found[name] = Formula("and", found[name], needed) if name in found else needed
 
-        tvm_ffi.structural_walk(self.host.body, (tirx.IfThenElse, conditional))
+        walk(self.host.body, (tirx.IfThenElse, conditional))
         return found
 
 
@@ -171,7 +171,7 @@ def has_main_loop(function: PrimFunc) -> bool:
     """Whether the pipeline is to take a loop of it. Of other kernels LLVM knows more if they store
     without descriptors: that memory stays as it is, which it then loads by scalars."""
     loops: list[tirx.For] = []
-    tvm_ffi.structural_walk(function.body, (tirx.For, loops.append))
+    walk(function.body, (tirx.For, loops.append))
     return any(PIPELINE in (loop.annotations or {}) for loop in loops)
 
 
@@ -220,7 +220,7 @@ def _warp_allocations(function: PrimFunc) -> int:
 
 def _allocations(function: PrimFunc) -> list[tirx.AllocBuffer]:
     found: list[tirx.AllocBuffer] = []
-    tvm_ffi.structural_walk(function.body, (tirx.AllocBuffer, found.append))
+    walk(function.body, (tirx.AllocBuffer, found.append))
     return found
 
 
@@ -235,7 +235,7 @@ def _launch(symbol: str, kernel: PrimFunc) -> LoweredKernel:
     }
 
     statements: list[tirx.AttrStmt] = []
-    tvm_ffi.structural_walk(kernel.body, (tirx.AttrStmt, statements.append))
+    walk(kernel.body, (tirx.AttrStmt, statements.append))
     for statement in statements:
         if statement.attr_key == "thread_extent":
             extents[str(statement.node.thread_tag)] = extent_of(statement.value)

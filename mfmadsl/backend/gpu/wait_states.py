@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 
-from mfmadsl.emulator.sanitizer.wait_states import following, lacking
+from mfmadsl.emulator.sanitizer.wait_states import lacking, ways
 from mfmadsl.emulator.text.assembly import parse_assembly
 
 _KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.MULTILINE)
@@ -36,14 +36,16 @@ def _missing(assembly: str) -> dict[int, int]:
 
     What stands close behind another one that lacks some may lack none once that has them.
     """
-    first, *_ = _KERNEL.findall(assembly)
-    program = parse_assembly(assembly, first)
-    after = {place: following(program, place) for place in range(len(program.instructions))}
+    after = dict(enumerate(ways(assembly)))
     before: defaultdict[int, list[int]] = defaultdict(list)
     for place, others in after.items():
         for each in others:
             before[each].append(place)
     near = _near_joins(after, before)
+    if not near:
+        return {}
+    first, *_ = _KERNEL.findall(assembly)
+    program = parse_assembly(assembly, first)
     starts = [place for place in near if not near.issuperset(before[place])]
     starts += [place for place in near if not before[place]]
     lacks = lacking(program, starts, near)
@@ -58,9 +60,11 @@ def _near_joins(after: _Graph, before: _Graph) -> set[int]:
     """The places a few instructions around those where paths meet that have parted just before."""
     near: set[int] = set()
     for place, others in list(before.items()):
-        ways = [_around(before, each) for each in others]
-        if any(one & other for one, other in combinations(ways, 2)):
-            near.update(_around(after, place), *ways)
+        if len(others) < 2:
+            continue
+        around = [_around(before, each) for each in others]
+        if any(one & other for one, other in combinations(around, 2)):
+            near.update(_around(after, place), *around)
     return near
 
 

@@ -81,9 +81,15 @@ CONDITIONS: dict[str, Callable[[Waves], Mask]] = {
 """Which waves take a conditional branch, by the end of its mnemonic."""
 
 
-def branch_target(program: Program, instruction: Instruction) -> int | None:
-    """The place that a branch leads to, or None if it leads nowhere or is no branch."""
+def branch_label(instruction: Instruction) -> str | None:
+    """The label that a branch names, or None if it names none or is no branch."""
     if not instruction.name.startswith(BRANCHES):
         return None
     labels = [o.name for o in instruction.operands if isinstance(o, AssemblySymbol)]
-    return program.labels.get(labels[0]) if len(labels) == 1 else None
+    return labels[0] if len(labels) == 1 else None
+
+
+def branch_target(program: Program, instruction: Instruction) -> int | None:
+    """The place that a branch leads to, or None if it leads nowhere or is no branch."""
+    label = branch_label(instruction)
+    return None if label is None else program.labels.get(label)

@@ -23,7 +23,7 @@ from mfmadsl.emulator.text.registers import (
 from mfmadsl.emulator.text.source_lines import source_lines
 from mfmadsl.model import assumed
 
-_LABEL = re.compile(r"([.\w$@]+):\s*(?:;.*)?")
+_LABEL = re.compile(r"[.\w$@]+:")
 _DIRECTIVE = re.compile(r"\.amdhsa_(\w+) (-?(?:0x[0-9a-fA-F]{1,16}|0|[1-9]\d{0,18}))")
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|0|[1-9]\d*")
 _LONGEST_LINE = 1000  # characters; LLVM's longest have some hundred
@@ -247,14 +247,21 @@ def _directives(lines: list[str]) -> dict[str, dict[str, int]]:
 
 
 def _instructions(lines: list[str]) -> tuple[tuple[Instruction, ...], dict[str, int]]:
-    instructions: list[Instruction] = []
-    labels: dict[str, int] = {}
-    for number, code in with_long_branches(list(_lines_of_code(lines))):
-        if label := _LABEL.fullmatch(code):
-            labels[label[1]] = len(instructions)
-        else:
-            instructions.append(_placed(parse_instruction(code, number), lines[number - 1]))
+    codes, labels = lines_of_code(lines)
+    instructions = (_placed(parse_instruction(code, n), lines[n - 1]) for n, code in codes)
     return tuple(instructions), labels
+
+
+def lines_of_code(lines: list[str]) -> tuple[list[tuple[int, str]], dict[str, int]]:
+    """The instructions, each with the number of its line, and the places of labels among them."""
+    instructions: list[tuple[int, str]] = []
+    labels: dict[str, int] = {}
+    for number, code in with_long_branches(list(_labels_and_code(lines))):
+        if _is_label(code):
+            labels[code[:-1]] = len(instructions)
+        else:
+            instructions.append((number, code))
+    return instructions, labels
 
 
 def _placed(instruction: Instruction, line: str) -> Instruction:
@@ -265,15 +272,20 @@ def _placed(instruction: Instruction, line: str) -> Instruction:
     return replace(instruction, address=CODE + int(found[1], 16), size=4 * len(found[2].split()))
 
 
-def _lines_of_code(lines: list[str]) -> Iterator[tuple[int, str]]:
+def _labels_and_code(lines: list[str]) -> Iterator[tuple[int, str]]:
     """The labels and the instructions, each with the number of its line."""
     in_metadata = False
     for number, line in enumerate(lines, start=1):
         code = code_of(line)
         if code in (".amdgpu_metadata", ".end_amdgpu_metadata"):
             in_metadata = code == ".amdgpu_metadata"
-        if not in_metadata and code and (_LABEL.fullmatch(code) or not code.startswith(".")):
+        if not in_metadata and code and (not code.startswith(".") or _is_label(code)):
             yield number, code
+
+
+def _is_label(code: str) -> bool:
+    """Whether a line, without its comment, is a label."""
+    return code.endswith(":") and _LABEL.fullmatch(code) is not None
 
 
 def parse_instruction(code: str, number: int = 0) -> Instruction:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from mfmadsl.emulator.error import EmulationError, OperandError
 
@@ -251,6 +252,7 @@ def _check_scalars(text: str, first: int, last: int) -> None:
         )
 
 
+@lru_cache(maxsize=4096)  # a program names few operands, each many times
 def parse_operand(text: str) -> Operand:
     """One operand. Raises EmulationError if it is none that is known."""
     if match := re.fullmatch(r"sext\((.+)\)", text):

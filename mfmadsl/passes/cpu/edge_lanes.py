@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
@@ -48,6 +47,7 @@ from mfmadsl.passes.tir.expression import (
 )
 from mfmadsl.passes.tir.linear import bounded
 from mfmadsl.passes.tir.rewrite import dtype_of
+from mfmadsl.passes.tir.walk import mapped
 
 _INDEX = "int32"
 """What lanes and places are counted in; loops of others are left as they are."""
@@ -68,7 +68,7 @@ def mask_edge_lanes(function: PrimFunc) -> PrimFunc:
             return node
         return _Vector(node.loop_var, lanes).masked(node) or node
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
+    return function.with_body(mapped(function.body, (For, loop)))
 
 
 class _Vector:
@@ -165,7 +165,7 @@ class _Vector:
                 bound = tirx.Min(bound, stored)
             return tirx.Select(condition, self._loads_masked(taken, bound), other)
 
-        return tvm_ffi.structural_map(value, (Call, choice))
+        return mapped(value, (Call, choice))
 
     def _loads_masked(self, value: Expr, bound: Expr) -> Expr:
         """The value of buffers of a vector's own, that are loaded before."""
@@ -191,7 +191,7 @@ class _Vector:
             self.loaded += [AllocBuffer(own), loaded]
             return tirx.BufferLoad(own, [self.lane])
 
-        return tvm_ffi.structural_map(value, (TensorLoad, load))
+        return mapped(value, (TensorLoad, load))
 
     def _own(self, buffer: Buffer) -> Buffer:
         """A buffer of one vector."""
@@ -223,7 +223,7 @@ def _within_choices(value: Expr) -> Expr:
             own, taken, other = call.args
             return tirx.if_then_else(tirx.And(condition, own), taken, other)
 
-        return tvm_ffi.structural_map(part, (Call, inner))
+        return mapped(part, (Call, inner))
 
     def outer(call: Call) -> Expr:
         if name_of(call) != "if_then_else":
@@ -232,7 +232,7 @@ def _within_choices(value: Expr) -> Expr:
         within = narrowed(taken, condition), narrowed(other, tirx.Not(condition))
         return tirx.if_then_else(condition, *within)
 
-    return tvm_ffi.structural_map(value, (Call, outer))
+    return mapped(value, (Call, outer))
 
 
 def _conditions(statement: Stmt) -> tuple[list[Expr], Stmt]:

@@ -38,13 +38,13 @@ subnormal has a unit at least twice that of e^r 2^n, and is rounded once more: 1
 from __future__ import annotations
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import Expr, Let, PrimFunc, Select, Var
 
 from mfmadsl.passes.tir.device import called
 from mfmadsl.passes.tir.error import LoweringError
 from mfmadsl.passes.tir.rewrite import dtype_of, with_body
+from mfmadsl.passes.tir.walk import mapped
 
 BOUND = 1.2
 """Units in the last place of the exact value."""
@@ -131,9 +131,7 @@ def expand_exponentials() -> tvm.transform.Pass:
         target = (function.attrs or {}).get("target")
         if target is not None and str(target.kind) != "llvm":
             return function
-        return with_body(
-            function, tvm_ffi.structural_map(function.body, [(tvm.ir.Call, _expanded)])
-        )
+        return with_body(function, mapped(function.body, (tvm.ir.Call, _expanded)))
 
     made: tvm.transform.Pass = tirx.transform.prim_func_pass(
         of_function, opt_level=0, name="mfmadsl.expand_exponentials"

@@ -16,12 +16,12 @@ LLVM would load 64 bytes one by one. Instead,
 from __future__ import annotations
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, For, ForKind, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.expression import constant, loads_of, step_of, substitute
+from mfmadsl.passes.tir.walk import mapped
 
 _WORD = 32
 """Bits that a vector instruction shifts at once."""
@@ -32,7 +32,7 @@ def interleave_rows(function: PrimFunc) -> PrimFunc:
 
     Others are left as they are.
     """
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, _interleaved)))
+    return function.with_body(mapped(function.body, (For, _interleaved)))
 
 
 def _interleaved(loop: For) -> Stmt:

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import (
@@ -44,6 +43,7 @@ from mfmadsl.passes.tir.expression import (
     substitute,
     variables_of,
 )
+from mfmadsl.passes.tir.walk import mapped, walk
 
 Values: TypeAlias = dict[tirx.Var, Expr]
 
@@ -80,7 +80,7 @@ def prefetch_vectors(function: PrimFunc) -> PrimFunc:
         body = tirx.stmt_seq(*_prefetches(read), node.body)
         return For(iteration, node.min, node.extent, node.kind, body, None, rest)
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
+    return function.with_body(mapped(function.body, (For, loop)))
 
 
 def _asked(loop: For) -> Expr | None:
@@ -90,7 +90,7 @@ def _asked(loop: For) -> Expr | None:
 
 def _check_annotations(function: PrimFunc) -> None:
     found: list[Expr | None] = []
-    tvm_ffi.structural_walk(function.body, (For, lambda node: found.append(_asked(node))))
+    walk(function.body, (For, lambda node: found.append(_asked(node))))
     for value in found:
         ahead = constant(value)
         if value is not None and (ahead is None or ahead < 1):
@@ -119,12 +119,10 @@ def _own(body: Stmt) -> set[object]:
     """What is not there before an iteration: its values and buffers, by their handles."""
     own: set[object] = set()
     values, buffers = (tirx.Bind, tirx.Let), (AllocBuffer, DeclBuffer)
-    tvm_ffi.structural_walk(
+    walk(
         body,
-        (
-            (values, lambda node: own.add(node.var.__chandle__())),
-            (buffers, lambda node: own.add(node.buffer.__chandle__())),
-        ),
+        (values, lambda node: own.add(node.var.__chandle__())),
+        (buffers, lambda node: own.add(node.buffer.__chandle__())),
     )
     return own
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
@@ -37,6 +36,7 @@ from tvm.tirx import (
 
 from mfmadsl.passes.tir.expression import constant, depends, loads_of, name_of, step_of, substitute
 from mfmadsl.passes.tir.linear import bounded
+from mfmadsl.passes.tir.walk import mapped, walk
 
 
 def read_through_copies(function: PrimFunc) -> PrimFunc:
@@ -47,13 +47,13 @@ def read_through_copies(function: PrimFunc) -> PrimFunc:
     """
     if _has_aliases(function):
         return function
-    return function.with_body(tvm_ffi.structural_map(function.body, (SeqStmt, _sequence)))
+    return function.with_body(mapped(function.body, (SeqStmt, _sequence)))
 
 
 def _has_aliases(function: PrimFunc) -> bool:
     """Whether two buffers are declared of the same memory: a store to one is one to the other."""
     declared: list[DeclBuffer] = []
-    tvm_ffi.structural_walk(function.body, (DeclBuffer, declared.append))
+    walk(function.body, (DeclBuffer, declared.append))
     memory = [str(each.data) for each in declared]
     return len(set(memory)) < len(memory)
 
@@ -95,7 +95,7 @@ class _Copy:
             (index,) = node.indices
             return tirx.BufferLoad(self.source, [_moved(index, self.offset)])
 
-        return tvm_ffi.structural_map(statement, (TensorLoad, load))
+        return mapped(statement, (TensorLoad, load))
 
 
 def _moved(index: Expr, offset: Expr) -> Expr:
@@ -156,9 +156,9 @@ def _only_read(buffer: Buffer, statements: Sequence[Stmt]) -> bool:
     loads: list[TensorLoad] = []
     calls: list[Call] = []
     for statement in statements:
-        tvm_ffi.structural_walk(statement, (Var, uses.append))
-        tvm_ffi.structural_walk(statement, (TensorLoad, loads.append))
-        tvm_ffi.structural_walk(statement, (Call, calls.append))
+        walk(statement, (Var, uses.append))
+        walk(statement, (TensorLoad, loads.append))
+        walk(statement, (Call, calls.append))
     addresses = [call.args[0] for call in calls if name_of(call) == "address_of"]
     sources = [load.source for load in loads]
     sources_of_addresses = [load.source for load in addresses if isinstance(load, TensorLoad)]

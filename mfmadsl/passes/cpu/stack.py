@@ -11,11 +11,11 @@ from __future__ import annotations
 from math import prod
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import AllocBuffer, Buffer, DeclBuffer, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import constant, scope_of, variables_of
+from mfmadsl.passes.tir.walk import mapped, walk
 
 _MOST = 8192
 """Bytes: four times as many as the vector registers of any CPU have."""
@@ -37,13 +37,13 @@ def apart(function: PrimFunc) -> PrimFunc:
     def view(node: DeclBuffer) -> None:
         viewed.update(variable.__chandle__() for variable in variables_of(node.data))
 
-    tvm_ffi.structural_walk(function.body, ((AllocBuffer, allocation), (DeclBuffer, view)))
+    walk(function.body, (AllocBuffer, allocation), (DeclBuffer, view))
     own = {
         each.__chandle__(): tirx.decl_buffer(each.shape, each.dtype, each.name, scope="local")
         for each in allocated
         if each.__chandle__() not in viewed
     }
-    body = tvm_ffi.structural_map(function.body, (Var, lambda v: own.get(v.__chandle__(), v)))
+    body = mapped(function.body, (Var, lambda v: own.get(v.__chandle__(), v)))
     return function.with_body(body)
 
 
@@ -56,7 +56,7 @@ def keep_on_stack(function: PrimFunc) -> PrimFunc:
         annotations = {**(node.annotations or {}), _AS_IT_STANDS: tirx.const(1, "bool")}
         return AllocBuffer(node.buffer, annotations)
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (AllocBuffer, allocation)))
+    return function.with_body(mapped(function.body, (AllocBuffer, allocation)))
 
 
 def _is_small(buffer: Buffer) -> bool:

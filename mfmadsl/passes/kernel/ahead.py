@@ -40,6 +40,7 @@ from mfmadsl.passes.tir.expression import (
     widened,
 )
 from mfmadsl.passes.tir.linear import bounded
+from mfmadsl.passes.tir.walk import mapped, walk
 
 
 def load_ahead(function: PrimFunc) -> PrimFunc:
@@ -48,7 +49,7 @@ def load_ahead(function: PrimFunc) -> PrimFunc:
     A loop without one edge for all that it does stays as it is, and so does a load of anything but
     the elements that the edge is about, or behind a condition of its own.
     """
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, _ahead)))
+    return function.with_body(mapped(function.body, (For, _ahead)))
 
 
 def _ahead(loop: For) -> Stmt:
@@ -80,7 +81,7 @@ def _ahead(loop: For) -> Stmt:
             fetched.append((load, buffer))
     if not parts:
         return plain
-    return SeqStmt([*parts, _again(loop, tvm_ffi.structural_map(guard, (TensorLoad, used)))])
+    return SeqStmt([*parts, _again(loop, mapped(guard, (TensorLoad, used)))])
 
 
 def _same(one: TensorLoad, other: TensorLoad) -> bool:
@@ -100,13 +101,11 @@ def _loads(statement: Stmt, place: Expr) -> list[TensorLoad]:
     and from nothing that is stored to."""
     stores: list[BufferStore] = []
     conditional: list[tvm_ffi.Object] = []
-    tvm_ffi.structural_walk(
+    walk(
         statement,
-        (
-            (BufferStore, stores.append),
-            (IfThenElse, conditional.append),
-            (Call, lambda call: conditional.append(call) if choice_of(call) else None),
-        ),
+        (BufferStore, stores.append),
+        (IfThenElse, conditional.append),
+        (Call, lambda call: conditional.append(call) if choice_of(call) else None),
     )
     behind = [load for each in conditional for load in loads_of(each)]
     around = undefined_vars(statement, [])

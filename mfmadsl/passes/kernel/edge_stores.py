@@ -53,6 +53,7 @@ from mfmadsl.passes.tir.expression import (
 )
 from mfmadsl.passes.tir.linear import bounded, common_factor, largest, linear
 from mfmadsl.passes.tir.speculation import is_speculatable
+from mfmadsl.passes.tir.walk import mapped, walk
 
 Found = TypeVar("Found")
 
@@ -75,8 +76,8 @@ def without_edge_branches(function: PrimFunc) -> PrimFunc:
                 kernel.blocks.append(node.node.var)
 
     loop = partial(bind_loop, kernel.analyzer)
-    tvm_ffi.structural_walk(function.body, [(AttrStmt, attribute), (For, loop)])
-    body = tvm_ffi.structural_map(function.body, (IfThenElse, kernel.without_branch))
+    walk(function.body, (AttrStmt, attribute), (For, loop))
+    body = mapped(function.body, (IfThenElse, kernel.without_branch))
     return function.with_body(body)
 
 

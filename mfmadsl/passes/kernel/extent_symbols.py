@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-import tvm_ffi
 from tvm.ir import TensorLoad
 from tvm.tirx import AttrStmt, Buffer, BufferStore, Evaluate, PrimFunc, SeqStmt, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.tir.expression import among, variables_of
+from mfmadsl.passes.tir.walk import mapped, walk
 
 
 def use_extents(function: PrimFunc) -> PrimFunc:
@@ -31,7 +31,7 @@ def use_extents(function: PrimFunc) -> PrimFunc:
             return node
         return AttrStmt(node.node, node.attr_key, node.value, SeqStmt([*uses, body]))
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (AttrStmt, kernel)))
+    return function.with_body(mapped(function.body, (AttrStmt, kernel)))
 
 
 def without_uses(function: PrimFunc) -> PrimFunc:
@@ -41,7 +41,7 @@ def without_uses(function: PrimFunc) -> PrimFunc:
         left = [each for each in node.seq if not _is_use(each)]
         return node if len(left) == len(node.seq) else left[0] if len(left) == 1 else SeqStmt(left)
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (SeqStmt, sequence)))
+    return function.with_body(mapped(function.body, (SeqStmt, sequence)))
 
 
 def _is_use(statement: Stmt) -> bool:
@@ -51,8 +51,8 @@ def _is_use(statement: Stmt) -> bool:
 def _unused(body: Stmt, symbols: Collection[Var]) -> list[Var]:
     """Those of the symbols in extents of what the body accesses that it does not name."""
     buffers: list[Buffer] = []
-    tvm_ffi.structural_walk(body, (TensorLoad, lambda load: buffers.append(load.source)))
-    tvm_ffi.structural_walk(body, (BufferStore, lambda store: buffers.append(store.buffer)))
+    walk(body, (TensorLoad, lambda load: buffers.append(load.source)))
+    walk(body, (BufferStore, lambda store: buffers.append(store.buffer)))
     wanted = [v for buffer in buffers for extent in buffer.shape for v in variables_of(extent)]
     named = undefined_vars(body, [])
     found: list[Var] = []

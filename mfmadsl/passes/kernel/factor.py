@@ -7,9 +7,10 @@ sees that (2 * n + 31) // 32 tiles are enough. Of b * n it does.
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import Expr, PrimFunc, Var
+
+from mfmadsl.passes.tir.walk import mapped
 
 FACTORS = "mfmadsl.factors"
 """The attribute of a function that says which number each of its symbols, by name, stands for."""
@@ -32,4 +33,4 @@ def with_factors(function: PrimFunc) -> PrimFunc:
             return variable
         return tirx.IntImm(variable.ty, known[variable.name])
 
-    return tvm_ffi.structural_map(function.without_attr(FACTORS), (Var, number))
+    return mapped(function.without_attr(FACTORS), (Var, number))

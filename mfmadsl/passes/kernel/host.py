@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm.tirx import AttrStmt, BufferStore, PrimFunc
 
 from mfmadsl.passes.tir.error import LoweringError
+from mfmadsl.passes.tir.walk import walk
 
 
 def check_host(function: PrimFunc) -> PrimFunc:
     """The function; LoweringError if it is the host's and stores something: nobody runs it."""
     kernels: list[AttrStmt] = []
     stores: list[BufferStore] = []
-    tvm_ffi.structural_walk(
-        function.body, [(AttrStmt, kernels.append), (BufferStore, stores.append)]
-    )
+    walk(function.body, (AttrStmt, kernels.append), (BufferStore, stores.append))
     if stores and not any(node.attr_key == "thread_extent" for node in kernels):
         raise LoweringError(
             f"`{stores[0].buffer.name}` is computed in no kernel: bind the loops of its block to"

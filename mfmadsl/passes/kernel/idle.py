@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 from tvm.sym import Analyzer
@@ -46,6 +45,7 @@ from mfmadsl.passes.tir.expression import (
 )
 from mfmadsl.passes.tir.linear import bounded
 from mfmadsl.passes.tir.uniform import uniform_registers
+from mfmadsl.passes.tir.walk import walk
 
 
 def without_idle_work(function: PrimFunc) -> PrimFunc:
@@ -105,7 +105,7 @@ def _changes(statement: Stmt, bound: Expr) -> bool:
         return True
     stores: list[BufferStore] = []
     others: list[Evaluate] = []
-    tvm_ffi.structural_walk(statement, [(BufferStore, stores.append), (Evaluate, others.append)])
+    walk(statement, (BufferStore, stores.append), (Evaluate, others.append))
     read = [load.source for load in loads_of(bound)]
     return bool(others) or any(
         scope_of(store.buffer) != "local" or any(map(store.buffer.same_as, read))

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 
-import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.sym import Analyzer
@@ -49,6 +48,7 @@ from mfmadsl.passes.tir.expression import (
     scope_of,
     substitute,
 )
+from mfmadsl.passes.tir.walk import mapped, walk
 
 LAST_WORKGROUP = "mfmadsl.last_workgroup"
 """The annotation of a block of a kernel that the last workgroups of the one before it may run. Its
@@ -107,8 +107,8 @@ def counted(function: PrimFunc) -> tuple[PrimFunc, tuple[Arrivals, ...]]:
         grid = [loop.extent for loop in inside if _is_of_grid(loop)]
         found.append(Arrivals(name, reduce(mul, grid, i32(1))))
 
-    tvm_ffi.structural_walk(function.body, (For, loops.append))
-    tvm_ffi.structural_walk(function.body, (SBlock, block))
+    walk(function.body, (For, loops.append))
+    walk(function.body, (SBlock, block))
     if not found:
         return function, ()
     for parts, rows in bounds:
@@ -135,7 +135,7 @@ def _of_rows(function: PrimFunc, parts: Buffer, rows: Expr) -> PrimFunc:
         asked = inside if constant(node.predicate) == 1 else tirx.And(node.predicate, inside)
         return SBlockRealize(list(node.iter_values), asked, block)
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (SBlockRealize, bounded)))
+    return function.with_body(mapped(function.body, (SBlockRealize, bounded)))
 
 
 def _unused(name: str, taken: set[str]) -> str:
@@ -147,7 +147,7 @@ def _unused(name: str, taken: set[str]) -> str:
 
 def _holds(loop: For, block: SBlock) -> bool:
     inside: list[SBlock] = []
-    tvm_ffi.structural_walk(loop.body, (SBlock, inside.append))
+    walk(loop.body, (SBlock, inside.append))
     return any(map(block.same_as, inside))
 
 
@@ -182,7 +182,7 @@ def by_last_workgroups(function: PrimFunc) -> PrimFunc:
             moved.append(str(name))
         return parts[0] if len(parts) == 1 else SeqStmt(parts)
 
-    body = tvm_ffi.structural_map(function.body, (SeqStmt, sequence))
+    body = mapped(function.body, (SeqStmt, sequence))
     if len(moved) < len(marked):
         left = next(name for name in marked if name not in moved)
         raise _refusal(str(left), "is written by one kernel, and read by the one behind it")
@@ -199,7 +199,7 @@ def _is_kernel(statement: Stmt) -> bool:
 
 def _stores(statement: Stmt, name: str) -> bool:
     found: list[BufferStore] = []
-    tvm_ffi.structural_walk(statement, (BufferStore, found.append))
+    walk(statement, (BufferStore, found.append))
     return any(str(each.buffer.name) == name for each in found)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
@@ -20,6 +19,7 @@ from tvm.tirx import AllocBuffer, AttrStmt, Buffer, BufferStore, Expr, For, ForK
 
 from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.expression import constant, depends, scope_of
+from mfmadsl.passes.tir.walk import mapped, walk
 
 _MOST_UNROLLED = 1024  # statements that a loop over registers may become
 
@@ -32,7 +32,7 @@ def registers(function: PrimFunc) -> PrimFunc:
         if scope_of(statement.buffer) == "warp":
             allocations.append(statement.buffer)
 
-    tvm_ffi.structural_walk(function.body, (AllocBuffer, allocated))
+    walk(function.body, (AllocBuffer, allocated))
     if not allocations:
         return function
     analyzer, lanes = _bounds(function)
@@ -56,8 +56,8 @@ def registers(function: PrimFunc) -> PrimFunc:
         target = new.get(node.buffer.__chandle__())
         return node if target is None else AllocBuffer(target)
 
-    body = tvm_ffi.structural_map(
-        function.body, ((TensorLoad, load), (BufferStore, store), (AllocBuffer, allocation))
+    body = mapped(
+        function.body, (TensorLoad, load), (BufferStore, store), (AllocBuffer, allocation)
     )
     return function.with_body(body)
 
@@ -75,7 +75,7 @@ def unroll_over_registers(function: PrimFunc) -> PrimFunc:
             node.loop_var, node.min, node.extent, ForKind.UNROLLED, node.body, None, {}
         )  # fmt: skip
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
+    return function.with_body(mapped(function.body, (For, loop)))
 
 
 def _bounds(function: PrimFunc) -> tuple[Analyzer, list[tirx.Var]]:
@@ -87,8 +87,7 @@ def _bounds(function: PrimFunc) -> tuple[Analyzer, list[tirx.Var]]:
         if node.attr_key == "thread_extent" and str(node.node.thread_tag) == "threadIdx.x":
             lanes.append(node.node.var)
 
-    loop = For, lambda node: bind_loop(analyzer, node)
-    tvm_ffi.structural_walk(function.body, (loop, (AttrStmt, thread)))
+    walk(function.body, (For, lambda node: bind_loop(analyzer, node)), (AttrStmt, thread))
     return analyzer, lanes
 
 
@@ -106,7 +105,7 @@ def _own_lanes(
         if node.buffer.same_as(buffer):
             places.append(node.indices[-2])
 
-    tvm_ffi.structural_walk(function.body, ((TensorLoad, load), (BufferStore, store)))
+    walk(function.body, (TensorLoad, load), (BufferStore, store))
     return len(buffer.shape) >= 2 and all(
         any(analyzer.can_prove_equal(place, lane) for lane in lanes) for place in places
     )
@@ -123,11 +122,9 @@ def _indexes_registers(loop: For) -> bool:
         if scope_of(buffer) == "local":
             found.append(any(depends(i, loop.loop_var) for i in indices))
 
-    tvm_ffi.structural_walk(
+    walk(
         loop.body,
-        (
-            (TensorLoad, lambda node: index(node.source, node.indices)),
-            (BufferStore, lambda node: index(node.buffer, node.indices)),
-        ),
+        (TensorLoad, lambda node: index(node.source, node.indices)),
+        (BufferStore, lambda node: index(node.buffer, node.indices)),
     )
     return any(found)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from functools import reduce
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 from tvm.tirx import Expr, IfThenElse, PrimFunc, Stmt
 
 from mfmadsl.passes.tir.expression import conjuncts_of, loads_of, name_of
+from mfmadsl.passes.tir.walk import mapped
 
 
 def short_circuit(function: PrimFunc) -> PrimFunc:
@@ -32,9 +32,7 @@ def short_circuit(function: PrimFunc) -> PrimFunc:
             return node
         return reduce(lambda inner, c: IfThenElse(c, inner, None), groups[::-1], node.then_case)
 
-    return function.with_body(
-        tvm_ffi.structural_map(function.body, [(Call, choice), (IfThenElse, branch)])
-    )
+    return function.with_body(mapped(function.body, (Call, choice), (IfThenElse, branch)))
 
 
 def _groups(condition: Expr) -> list[Expr]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm.tirx import BufferStore, For, ForKind, PrimFunc
 
 from mfmadsl.passes.tir.expression import depends
+from mfmadsl.passes.tir.walk import mapped, walk
 
 
 def serial_where_filled(function: PrimFunc) -> PrimFunc:
@@ -20,13 +20,13 @@ def serial_where_filled(function: PrimFunc) -> PrimFunc:
             return node
         return For(node.loop_var, node.min, node.extent, ForKind.UNROLLED, node.body, None, {})
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
+    return function.with_body(mapped(function.body, (For, loop)))
 
 
 def _fills_one_place(loop: For) -> bool:
     """Whether a store in it goes to the same place in all iterations."""
     stores: list[BufferStore] = []
-    tvm_ffi.structural_walk(loop.body, (BufferStore, stores.append))
+    walk(loop.body, (BufferStore, stores.append))
     return any(
         not any(depends(index, loop.loop_var) for index in store.indices) for store in stores
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
@@ -18,6 +17,7 @@ from tvm.tirx import AttrStmt, Buffer, BufferStore, Expr, For, PrimFunc
 
 from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.expression import constant, scope_of
+from mfmadsl.passes.tir.walk import mapped, walk
 
 _LIMIT = 1 << 31
 
@@ -39,9 +39,9 @@ def wide_indices(function: PrimFunc) -> PrimFunc:
             return node
         return BufferStore(node.buffer, node.value, [_wide(index) for index in node.indices])
 
-    body = tvm_ffi.structural_map(function.body, ((TensorLoad, load), (BufferStore, store)))
+    body = mapped(function.body, (TensorLoad, load), (BufferStore, store))
     # Buffers are variables.
-    body = tvm_ffi.structural_map(body, (tirx.Var, lambda v: twins.get(v.__chandle__(), v)))
+    body = mapped(body, (tirx.Var, lambda v: twins.get(v.__chandle__(), v)))
     parameters = [twins.get(p.__chandle__(), p) for p in function.params]
     return PrimFunc(parameters, body, function.ret_type, function.attrs)
 
@@ -54,14 +54,12 @@ def _large_buffers(function: PrimFunc) -> list[Buffer]:
     accesses: list[tuple[Buffer, Sequence[Expr]]] = []
     analyzer = Analyzer()
 
-    tvm_ffi.structural_walk(
+    walk(
         function.body,
-        (
-            (AttrStmt, lambda node: bind_thread(analyzer, node)),
-            (For, lambda node: bind_loop(analyzer, node)),
-            (TensorLoad, lambda node: accesses.append((node.source, node.indices))),
-            (BufferStore, lambda node: accesses.append((node.buffer, node.indices))),
-        ),
+        (AttrStmt, lambda node: bind_thread(analyzer, node)),
+        (For, lambda node: bind_loop(analyzer, node)),
+        (TensorLoad, lambda node: accesses.append((node.source, node.indices))),
+        (BufferStore, lambda node: accesses.append((node.buffer, node.indices))),
     )
     return [
         buffer

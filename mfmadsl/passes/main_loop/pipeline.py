@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 from tvm.tirx import (
@@ -35,6 +34,7 @@ from mfmadsl.passes.tir.annotation import OVERLAP, PIPELINE, word
 from mfmadsl.passes.tir.bounds import bind_loop, bind_thread, bind_value
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import walk
 
 _LARGEST = (1 << 31) - 1  # of an extent
 
@@ -160,5 +160,5 @@ def _threads(function: PrimFunc) -> tuple[Threads, Analyzer]:
         if tag.startswith("threadIdx") and extent is not None:
             variables[tag], extents[tag] = node.node.var, extent
 
-    tvm_ffi.structural_walk(function.body, (AttrStmt, thread))
+    walk(function.body, (AttrStmt, thread))
     return Threads(variables, extents), analyzer

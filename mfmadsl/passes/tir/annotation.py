@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm import ir
 from tvm.tirx import Expr, For, PrimFunc
 
 from mfmadsl.model import OVERLAPS
 from mfmadsl.passes.tir.error import LoweringError
+from mfmadsl.passes.tir.walk import walk
 
 PIPELINE = "mfmadsl.pipeline"
 """The annotation of a loop that the pipeline is to take; its value is the number of stages."""
@@ -57,7 +57,7 @@ def check_annotations(function: PrimFunc) -> None:
     def loop(node: For) -> None:
         loops.append({str(key): value for key, value in (node.annotations or {}).items()})
 
-    tvm_ffi.structural_walk(function.body, (For, loop))
+    walk(function.body, (For, loop))
     for name, value in [each for own in loops for each in own.items()]:
         if name == OVERLAP:
             if word(value) not in OVERLAPS:

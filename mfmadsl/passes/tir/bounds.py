@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-import tvm_ffi
 from tvm import ir, tirx
 from tvm.sym import Analyzer
 from tvm.tirx import AttrStmt, Bind, For, PrimFunc
 
 from mfmadsl.passes.tir.expression import bits_of
+from mfmadsl.passes.tir.walk import walk
 
 
 def analyzer_of(function: PrimFunc) -> Analyzer:
     """An analyzer that knows what all loops of a function run over."""
     analyzer = Analyzer()
-    tvm_ffi.structural_walk(function.body, (For, partial(bind_loop, analyzer)))
+    walk(function.body, (For, partial(bind_loop, analyzer)))
     return analyzer
 
 

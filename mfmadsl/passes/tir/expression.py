@@ -17,6 +17,7 @@ from tvm.tirx import Buffer, BufferStore, Expr
 
 from mfmadsl.error import MfmadslError
 from mfmadsl.passes.tir.error import NotUnderstoodError
+from mfmadsl.passes.tir.walk import mapped, walk
 
 Item = TypeVar("Item")
 Node = TypeVar("Node", bound=tvm_ffi.Object)
@@ -54,7 +55,7 @@ def name_of(call: Call) -> str:
 def loads_of(node: tvm_ffi.Object) -> list[TensorLoad]:
     """All elements that are read in an expression or statement."""
     found: list[TensorLoad] = []
-    tvm_ffi.structural_walk(node, (TensorLoad, found.append))
+    walk(node, (TensorLoad, found.append))
     return found
 
 
@@ -67,14 +68,14 @@ def load_of(store: BufferStore) -> TensorLoad:
 def calls_of(node: tvm_ffi.Object) -> list[Call]:
     """All calls in an expression or statement, TVM's own operations among them."""
     found: list[Call] = []
-    tvm_ffi.structural_walk(node, (Call, found.append))
+    walk(node, (Call, found.append))
     return found
 
 
 def variables_of(node: tvm_ffi.Object) -> list[tirx.Var]:
     """All variables in an expression or statement, as often as they stand there."""
     found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(node, (tirx.Var, found.append))
+    walk(node, (tirx.Var, found.append))
     return found
 
 
@@ -91,7 +92,7 @@ def depends(node: tvm_ffi.Object, variable: tirx.Var) -> bool:
 def substitute(node: Node, values: Mapping[tirx.Var, Expr]) -> Node:
     """The expression or statement with variables replaced."""
     found = {variable.__chandle__(): value for variable, value in values.items()}
-    return tvm_ffi.structural_map(node, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))
+    return mapped(node, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))
 
 
 def step_of(expression: Expr, variable: tirx.Var) -> int | None:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 
-import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 from tvm.tirx import Expr
 
 from mfmadsl.passes.tir.expression import constant, depends, multiplied_out, total, widened
+from mfmadsl.passes.tir.walk import mapped
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def linear_in(expression: Expr, variable: tirx.Var) -> tuple[Expr, Expr] | None:
         return wide if node.value.same_as(variable) else node
 
     if _is_wide(expression) and not _is_wide(variable):
-        expression = tvm_ffi.structural_map(widened(expression), (tirx.Cast, uncast))
+        expression = mapped(widened(expression), (tirx.Cast, uncast))
         variable = wide
     parts = detect_linear_equation(expression, [variable])
     # TVM does not look into what is read of memory.
@@ -196,7 +196,7 @@ def without_remainders(expression: Expr, analyzer: Analyzer) -> Expr:
                 return tirx.floordiv(parts, by // factor)
         return quotient
 
-    return tvm_ffi.structural_map(expression, (tirx.FloorDiv, simpler))
+    return mapped(expression, (tirx.FloorDiv, simpler))
 
 
 def _times(term: Expr) -> int:

@@ -11,6 +11,7 @@ from tvm import tirx
 from tvm.tirx import BufferStore, Expr, For, ForKind, PrimFunc, Stmt
 
 from mfmadsl.passes.tir.error import LoweringError
+from mfmadsl.passes.tir.walk import mapped, walk
 
 Binary: TypeAlias = (
     tirx.Add | tirx.Sub | tirx.Mul | tirx.Div | tirx.Max | tirx.Min
@@ -70,15 +71,15 @@ def rewrite(
             loop.thread_binding, loop.annotations, loop.step, loop.span,
         )  # fmt: skip
 
-    body = function.body if vectors else tvm_ffi.structural_map(function.body, (For, unrolled))
-    body = tvm_ffi.structural_map(body, [(_COMPUTING, replaced)])
+    body = function.body if vectors else mapped(function.body, (For, unrolled))
+    body = mapped(body, (_COMPUTING, replaced))
     if refused:
         message = refused[0]
         refused.clear()
         stores: list[BufferStore] = []
-        tvm_ffi.structural_walk(function.body, (tirx.BufferStore, stores.append))
+        walk(function.body, (tirx.BufferStore, stores.append))
         for store in stores:
-            tvm_ffi.structural_map(store.value, [(_COMPUTING, replaced)])
+            mapped(store.value, (_COMPUTING, replaced))
             if refused:
                 raise LoweringError(f"what is stored in `{store.buffer.name}`: {message}")
         raise LoweringError(message)
@@ -105,4 +106,4 @@ def _holds(computes: Callable[[Computing], bool], body: Stmt) -> bool:
     def stop(expression: Computing) -> tvm_ffi.VisitInterrupt | None:
         return tvm_ffi.VisitInterrupt(True) if computes(expression) else None
 
-    return tvm_ffi.structural_walk(body, [(_COMPUTING, stop)]) is not None
+    return walk(body, (_COMPUTING, stop)) is not None

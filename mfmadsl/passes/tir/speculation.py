@@ -6,7 +6,6 @@ zero, which LLVM takes for one that never happens. What is not known is not spec
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.target.codegen import llvm_get_intrinsic_name
@@ -22,6 +21,7 @@ from mfmadsl.passes.tir.expression import (
     name_of,
     scope_of,
 )
+from mfmadsl.passes.tir.walk import walk
 
 _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
 
@@ -50,7 +50,7 @@ _PURE_INTRINSIC = "call_llvm_pure_intrin"
 def is_speculatable(expression: Expr) -> bool:
     """Whether an expression may be computed anywhere, of registers that have a number each."""
     divisions: list[Expr] = []
-    tvm_ffi.structural_walk(expression, [(kind, divisions.append) for kind in _DIVISIONS])
+    walk(expression, (_DIVISIONS, divisions.append))
     return (
         all(map(_is_register, loads_of(expression)))
         and all(map(_is_of_numbers, calls_of(expression)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-import tvm_ffi
 from tvm.tirx import (
     AttrStmt,
     Bind,
@@ -21,6 +20,7 @@ from tvm.tirx import (
 )
 
 from mfmadsl.passes.tir.expression import among, loads_of, scope_of, variables_of
+from mfmadsl.passes.tir.walk import walk
 
 
 def uniform_registers(function: PrimFunc, loop: For, threads: Collection[Var]) -> list[Buffer]:
@@ -82,7 +82,7 @@ class _Stores:
     def _visit_unknown(self, statement: Stmt) -> None:
         """What stands in a statement of no known kind may differ."""
         inside: list[BufferStore] = []
-        tvm_ffi.structural_walk(statement, (BufferStore, inside.append))
+        walk(statement, (BufferStore, inside.append))
         self.stores += [(store.buffer, self.differing) for store in inside]
 
 

@@ -16,6 +16,7 @@ from tvm.tirx import Expr, PrimFunc, Var
 from mfmadsl.model.numpy_type import numpy_type
 from mfmadsl.passes.tir.device import called
 from mfmadsl.passes.tir.rewrite import dtype_of, lanes_of, with_body
+from mfmadsl.passes.tir.walk import walk
 
 BITS = {
     "bfloat16": "uint16", "float8_e4m3fnuz": "uint8", "float8_e5m2fnuz": "uint8",
@@ -41,7 +42,7 @@ def move_bits(function: PrimFunc) -> PrimFunc:
             return variable
         return tirx.reinterpret(str(variable.ty.dtype), variables[variable])
 
-    tvm_ffi.structural_walk(function.body, ((tirx.Let, tirx.Bind), declare))
+    walk(function.body, ((tirx.Let, tirx.Bind), declare))
 
     def let(binding: tirx.Let) -> tirx.Let:
         if binding.var not in variables:

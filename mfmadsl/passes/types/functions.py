@@ -31,7 +31,6 @@ from __future__ import annotations
 from typing import TypeGuard
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.target.codegen import llvm_lookup_intrinsic_id
 from tvm.tirx import Expr, PrimFunc
@@ -39,6 +38,7 @@ from tvm.tirx import Expr, PrimFunc
 from mfmadsl.passes.tir.device import called, device, intrinsic
 from mfmadsl.passes.tir.error import LoweringError
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, rewrite, with_body
+from mfmadsl.passes.tir.walk import mapped
 
 _EXACT = {"sqrt": "sqrt", "fabs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc",
           "round": "nearbyint", "nearbyint": "nearbyint", "fma": "fma",
@@ -105,7 +105,7 @@ def prefer_numbers(function: PrimFunc) -> PrimFunc:
         name = "llvm.maxnum" if isinstance(expression, tirx.Max) else "llvm.minnum"
         return intrinsic(str(expression.ty.dtype), name, expression.a, expression.b)
 
-    body = tvm_ffi.structural_map(function.body, ((tirx.Max, tirx.Min), chosen))
+    body = mapped(function.body, ((tirx.Max, tirx.Min), chosen))
     return with_body(function, body)
 
 

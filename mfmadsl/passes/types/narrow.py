@@ -19,7 +19,6 @@ from functools import partial
 from typing import get_args
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import Expr, PrimFunc
 
@@ -27,6 +26,7 @@ from mfmadsl.model import ELEMENT_TYPES, Architecture
 from mfmadsl.passes.tir.device import device, device_function
 from mfmadsl.passes.tir.error import LoweringError
 from mfmadsl.passes.tir.rewrite import Binary, Computing, dtype_of, rewrite
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.passes.types.bits import BITS
 from mfmadsl.passes.types.float32 import Conversions
 from mfmadsl.passes.types.reduction import widen_reductions
@@ -65,7 +65,7 @@ def _check_types(function: PrimFunc) -> None:
             if _NARROW.match(dtype := dtype_of(each)) and dtype not in BITS:
                 unknown.append((dtype, expression))
 
-    tvm_ffi.structural_walk(function.body, ((tirx.Cast, *get_args(Binary)), check))
+    walk(function.body, ((tirx.Cast, *get_args(Binary)), check))
     for dtype, expression in unknown:
         raise LoweringError(
             f"`{expression}`: kernels do not compute with {dtype}; they do with {', '.join(BITS)}"

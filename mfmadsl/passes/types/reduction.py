@@ -6,12 +6,12 @@ The hardware shuffles words, and TVM's code for it has variables of the type tha
 from __future__ import annotations
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import Buffer, Expr, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.device import called
 from mfmadsl.passes.tir.rewrite import dtype_of, with_body
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.passes.types.bits import BITS
 
 _REDUCTION = "tvm_thread_allreduce"
@@ -45,12 +45,10 @@ def widen_reductions(function: PrimFunc) -> PrimFunc:
 
     return with_body(
         function,
-        tvm_ffi.structural_map(
+        mapped(
             function.body,
-            [
-                (tvm.ir.TensorLoad, load), (tvm.ir.Call, reduction),
-                (tirx.AllocBuffer, allocation), (tirx.CommReducer, _reducer),
-            ],
+            (tvm.ir.TensorLoad, load), (tvm.ir.Call, reduction), (tirx.AllocBuffer, allocation),
+            (tirx.CommReducer, _reducer),
         ),
     )  # fmt: skip
 
@@ -67,7 +65,7 @@ def _results(body: Stmt) -> dict[Buffer, Buffer]:
                 old = argument.source
                 found[old] = tirx.decl_buffer(old.shape, "float32", old.name, scope=old.scope())
 
-    tvm_ffi.structural_walk(body, (tvm.ir.Call, reduction))
+    walk(body, (tvm.ir.Call, reduction))
     return found
 
 
@@ -89,7 +87,7 @@ def _reducer(reducer: tirx.CommReducer) -> tirx.CommReducer:
         return wide[variable].astype(dtype_of(variable)) if variable in wide else variable
 
     def combined(result: Expr) -> Expr:
-        result = tvm_ffi.structural_map(result, (tirx.Var, used))
+        result = mapped(result, (tirx.Var, used))
         return result.astype("float32") if dtype_of(result) in BITS else result
 
     return tirx.CommReducer(

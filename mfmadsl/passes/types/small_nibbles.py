@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Expr, For, PrimFunc, Var
@@ -21,6 +20,7 @@ from mfmadsl.passes.tir.bounds import analyzer_of
 from mfmadsl.passes.tir.device import device
 from mfmadsl.passes.tir.expression import NotNumbersError, bits_of, field_of, numbers
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.passes.types.small_integers import BASE, BITS, most_of
 
 _NIBBLE = 4  # bits
@@ -123,5 +123,5 @@ def _other_is_next(shift: Expr, loops: list[Var]) -> bool:
 def _loops(function: PrimFunc) -> list[Var]:
     """The variables of loops that a thread walks itself."""
     found: list[Var] = []
-    tvm_ffi.structural_walk(function.body, (For, lambda loop: found.append(loop.loop_var)))
+    walk(function.body, (For, lambda loop: found.append(loop.loop_var)))
     return found

@@ -14,6 +14,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr, PrimFunc
 
 from mfmadsl.passes.tir.rewrite import dtype_of, of_lanes
+from mfmadsl.passes.tir.walk import mapped
 
 _ARITHMETIC = tirx.Add, tirx.Sub, tirx.Mul
 _WIDE = {"int32": "int64", "uint32": "uint64"}
@@ -22,8 +23,8 @@ _WIDE = {"int32": "int64", "uint32": "uint64"}
 def wrapping_sums(function: PrimFunc) -> PrimFunc:
     """The function with what is added to an element of a buffer, and stored there again, added so
     that it may wrap around, and so all that is computed in uint32."""
-    body = tvm_ffi.structural_map(function.body, (BufferStore, _wrapping))
-    return function.with_body(tvm_ffi.structural_map(body, [(_ARITHMETIC, _unsigned)]))
+    body = mapped(function.body, (BufferStore, _wrapping))
+    return function.with_body(mapped(body, (_ARITHMETIC, _unsigned)))
 
 
 def _unsigned(value: tirx.Add | tirx.Sub | tirx.Mul) -> Expr:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import Buffer, Expr, PrimFunc, Var
@@ -14,6 +13,7 @@ from mfmadsl.model import Architecture, AttentionTiling, architecture
 from mfmadsl.passes.main_loop.moves.address import SPAN_LIMIT
 from mfmadsl.passes.tir.block import with_parts, with_root
 from mfmadsl.passes.tir.expression import bytes_of, scope_of, substitute
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.relax.kv_cache.form import CacheAttention, CacheKind
 from mfmadsl.relax.kv_cache.workload import workload
 from mfmadsl.schedule.flash_attention.schedule import attention_schedule, attention_tiling
@@ -104,7 +104,7 @@ def _in_place(own: PrimFunc, found: CacheAttention) -> PrimFunc:
     """A function of the same parameters, of which it takes the arrays where they are in memory."""
     theirs = found.function.params
     places = {a.__chandle__(): b for a, b in zip(own.params, theirs, strict=True)}
-    body = tvm_ffi.structural_map(own.body, (Var, lambda v: places.get(v.__chandle__(), v)))
+    body = mapped(own.body, (Var, lambda v: places.get(v.__chandle__(), v)))
     return found.function.with_body(body)
 
 
@@ -122,6 +122,6 @@ def _with_small_workspaces(function: PrimFunc, found: CacheAttention, batches: i
         if scope_of(buffer) == "global":
             shape = [substitute(extent, {symbol: most}) for extent in buffer.shape]
             own[buffer.__chandle__()] = tirx.decl_buffer(shape, buffer.dtype, buffer.name)
-    body = tvm_ffi.structural_map(root.body, (Var, lambda v: own.get(v.__chandle__(), v)))
+    body = mapped(root.body, (Var, lambda v: own.get(v.__chandle__(), v)))
     allocated = [own.get(buffer.__chandle__(), buffer) for buffer in root.alloc_buffers]
     return with_root(function, with_parts(root, body=body, allocated=allocated))

@@ -21,6 +21,7 @@ from tvm.tirx import Expr, PrimFunc, Var
 from tvm.tirx.buffer import BufferType
 
 from mfmadsl.passes.tir.expression import constant, name_of
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.relax.kv_cache.form import CacheAttention, CacheKind
 
 _THREADS = (None, 512)  # of a workgroup at most: those of the target, or what a stated one may have
@@ -129,7 +130,7 @@ def _windows(function: PrimFunc) -> list[int]:
         if number is not None and number > 0:
             found.add(number)
 
-    tvm_ffi.structural_walk(function.body, (tirx.Sub, difference))
+    walk(function.body, (tirx.Sub, difference))
     return sorted(found)
 
 
@@ -165,7 +166,7 @@ def _compared(function: PrimFunc) -> PrimFunc:
             block.match_buffers, block.annotations,
         )  # fmt: skip
 
-    body = tvm_ffi.structural_map(function.body, [(Call, plain), (SBlock, silent)])
+    body = mapped(function.body, (Call, plain), (SBlock, silent))
     return PrimFunc(function.params, body, function.ret_type)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, Expr, IterVar, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.dataflow import (
     check_compact,
     check_element_wise,
@@ -100,7 +100,7 @@ class Definitions:
             own = dict(zip(_variables(nest), found.indices, strict=True))
             return self.written_out(substitute(nest.store.value, own))
 
-        return tvm_ffi.structural_map(value, (TensorLoad, load))
+        return mapped(value, (TensorLoad, load))
 
     def sums(self) -> Iterator[Nest]:
         """The nests that reduce, but for that which counts the batches of rows."""

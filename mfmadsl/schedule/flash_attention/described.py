@@ -18,6 +18,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import constant, substitute, widened
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.nest import same
 
 Node = TypeVar("Node", bound=tvm_ffi.Object)
@@ -151,4 +152,4 @@ def replaced(value: Expr, instead: Iterable[tuple[TensorLoad, Expr]]) -> Expr:
     def load(found: TensorLoad) -> Expr:
         return next((other for each, other in pairs if same(found, each)), found)
 
-    return tvm_ffi.structural_map(value, (TensorLoad, load))
+    return mapped(value, (TensorLoad, load))

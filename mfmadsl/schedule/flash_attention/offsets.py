@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Expr, Var
 
 from mfmadsl.passes.tir.expression import calls_of, constant, depends, loads_of, name_of
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.flash_attention.described import Attention, Axes, Offset
 from mfmadsl.schedule.flash_attention.score import is_there
 from mfmadsl.schedule.product.nest import same
@@ -42,7 +42,7 @@ def with_offsets(found: Attention) -> Attention:
         return tirx.BufferLoad(load.source, [_moved(each, offsets) for each in load.indices])
 
     elements = found.q, found.k, found.v, found.score
-    q, k, v, score = (tvm_ffi.structural_map(each, (TensorLoad, moved)) for each in elements)
+    q, k, v, score = (mapped(each, (TensorLoad, moved)) for each in elements)
     return replace(found, q=q, k=k, v=v, score=score, offsets=tuple(offsets))
 
 
@@ -105,4 +105,4 @@ def _moved(index: Expr, offsets: list[Offset]) -> Expr:
     def variable_of(load: TensorLoad) -> Expr:
         return next((each.variable for each in offsets if same(load, each.load)), load)
 
-    return tvm_ffi.structural_map(index, (TensorLoad, variable_of))
+    return mapped(index, (TensorLoad, variable_of))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import BufferStore, Expr, Var
 
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.flash_attention.chain import at
 from mfmadsl.schedule.flash_attention.described import Result, Softmax, at_places
 from mfmadsl.schedule.flash_attention.wave import Cut, WavePlace
@@ -78,4 +78,4 @@ def _by_inverse(store: BufferStore, values: Softmax) -> BufferStore:
             return found
         return product if product.b.same_as(_INVERSE) else found
 
-    return tvm_ffi.structural_map(store, [(tirx.Div, quotient), (tirx.Select, guarded)])
+    return mapped(store, (tirx.Div, quotient), (tirx.Select, guarded))

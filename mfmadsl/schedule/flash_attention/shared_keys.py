@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import tvm
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import BufferStore, Expr, Var
 
 from mfmadsl.passes.tir.expression import constant, depends, loads_of
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.flash_attention.described import Attention, Axes, Axis, Result, at_places
 
 MOST_QUERIES = 16
@@ -48,7 +48,7 @@ def _sharing(found: Attention, head: Axis) -> int:
         if node.a.same_as(head.var) and by is not None:
             divisors.append(by)
 
-    tvm_ffi.structural_walk(list(operands), (tirx.FloorDiv, quotient))
+    walk(list(operands), (tirx.FloorDiv, quotient))
     if len(set(divisors)) != 1 or heads % divisors[0]:
         return 1
     group, inside = tirx.Var("group", "int32"), tirx.Var("inside", "int32")
@@ -80,7 +80,7 @@ def _as_rows(found: Attention, head: Axis, group: int, queries: int) -> Attentio
         return tirx.BufferLoad(load.source, [analyzer.simplify(index) for index in load.indices])
 
     def at(element: Expr) -> Expr:
-        return tvm_ffi.structural_map(at_places(element, moved), (TensorLoad, simplified))
+        return mapped(at_places(element, moved), (TensorLoad, simplified))
 
     def stored(result: Result) -> Result:
         store = at_places(result.store, moved)
@@ -100,7 +100,7 @@ def _seen_by_all(analyzer: Analyzer, score: Expr) -> Expr:
     def chosen(node: tirx.Select) -> Expr:
         return node.true_value if analyzer.can_prove(node.condition) else node
 
-    return tvm_ffi.structural_map(score, (tirx.Select, chosen))
+    return mapped(score, (tirx.Select, chosen))
 
 
 def _range(axis: Axis) -> tvm.ir.Range:

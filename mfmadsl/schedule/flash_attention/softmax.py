@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import ceil, inf, log2
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Buffer, Expr
 
 from mfmadsl.passes.tir.device import device, intrinsic
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.flash_attention.chain import at
 from mfmadsl.schedule.flash_attention.definition import LOWEST
 from mfmadsl.schedule.flash_attention.described import at_places
@@ -164,7 +164,7 @@ def _score(
                 return register[x, n, lane, r] if read.of_keys else register[n, lane, 0]
         return load
 
-    value = tvm_ffi.structural_map(value, (TensorLoad, held_read))
+    value = mapped(value, (TensorLoad, held_read))
     places = {
         cut.score.product: held.s[x, n, lane, r], axes.key.var: key,
         axes.row.var: cut.row(place, n, lane), **place.batch,

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, Stmt, Var
@@ -20,6 +19,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, Stmt, Var
 from mfmadsl.passes.tir.block import in_sequence
 from mfmadsl.passes.tir.device import device, other_half
 from mfmadsl.passes.tir.expression import bits_of, substitute
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.column_groups import ComparedGroup, GroupOutput, Output, Pair
 
 _NIBBLES = 2  # elements of four bits in a byte
@@ -168,7 +168,7 @@ class Body(ABC):
         def load(found: TensorLoad) -> Expr:
             return tirx.BufferLoad(self.own.get(found.source, found.source), list(found.indices))
 
-        return tvm_ffi.structural_map(substitute(value, known), (TensorLoad, load))
+        return mapped(substitute(value, known), (TensorLoad, load))
 
 
 class _ComparingBody(Body):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Range
 from tvm.sym import Analyzer
 from tvm.tirx import Expr, Var
 
 from mfmadsl.passes.tir.expression import constant, substitute
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.nest import is_number
 
 _LANES = 64
@@ -71,4 +71,4 @@ class LaneGroup:
                 return tirx.floormod(first, found.b) + steps
             return tirx.floordiv(first, found.b)
 
-        return tvm_ffi.structural_map(value, ((tirx.FloorMod, tirx.FloorDiv), parted))
+        return mapped(value, ((tirx.FloorMod, tirx.FloorDiv), parted))

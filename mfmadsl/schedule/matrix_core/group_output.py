@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Range
 from tvm.s_tir import SBlock, SBlockRealize
@@ -28,6 +27,7 @@ from mfmadsl.passes.tir.expression import (
     substitute,
     variables_of,
 )
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.group_body import Body, RowPart, body_of
 from mfmadsl.schedule.matrix_core.group_lanes import LaneGroup
@@ -51,7 +51,7 @@ def with_group_output(function: PrimFunc, output: GroupOutput) -> PrimFunc:
     results = {each.buffer: _as_stored(each.buffer) for each in output.outputs}
     lowering = _Lowering(output, function.params[place], own, results, _loops(function.body))
     body = _with_innermost(function.body, lowering.stored)
-    body = tvm_ffi.structural_map(body, (SBlock, lowering.around))
+    body = mapped(body, (SBlock, lowering.around))
     parameters = [results.get(old, new) for old, new in own.items()]
     return PrimFunc(parameters, body, function.ret_type, attrs=function.attrs)
 
@@ -59,7 +59,7 @@ def with_group_output(function: PrimFunc, output: GroupOutput) -> PrimFunc:
 def _with_innermost(body: Stmt, changed: Callable[[For | tirx.SeqStmt], Stmt | None]) -> Stmt:
     """A statement with others in the place of some of the loops and sequences in it."""
     several: list[For | tirx.SeqStmt] = []
-    tvm_ffi.structural_walk(body, ((For, tirx.SeqStmt), several.append))
+    walk(body, ((For, tirx.SeqStmt), several.append))
     found: dict[int, Stmt] = {}
     inside: set[int] = set()
     # What is raised within one of TVM's maps loses its type. Outer loops come first.
@@ -68,9 +68,7 @@ def _with_innermost(body: Stmt, changed: Callable[[For | tirx.SeqStmt], Stmt | N
             found[each.__chandle__()] = made
             if isinstance(each, For) and isinstance(each.body, tirx.SeqStmt):
                 inside.add(each.body.__chandle__())
-    return tvm_ffi.structural_map(
-        body, ((For, tirx.SeqStmt), lambda each: found.get(each.__chandle__(), each))
-    )
+    return mapped(body, ((For, tirx.SeqStmt), lambda each: found.get(each.__chandle__(), each)))
 
 
 def _as_stored(buffer: Buffer) -> Buffer:
@@ -83,7 +81,7 @@ def _as_stored(buffer: Buffer) -> Buffer:
 
 def _loops(body: Stmt) -> list[For]:
     found: list[For] = []
-    tvm_ffi.structural_walk(body, (For, found.append))
+    walk(body, (For, found.append))
     return found
 
 
@@ -94,7 +92,7 @@ def _is_of_lanes(loop: For) -> bool:
 
 def _stored(statement: Stmt) -> list[Buffer]:
     found: list[Buffer] = []
-    tvm_ffi.structural_walk(statement, (BufferStore, lambda store: found.append(store.buffer)))
+    walk(statement, (BufferStore, lambda store: found.append(store.buffer)))
     return found
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Range
 from tvm.s_tir import SBlock
@@ -13,6 +12,7 @@ from tvm.tirx import Bind, Buffer, BufferRegion, BufferStore, Expr, IfThenElse, 
 
 from mfmadsl.passes.tir.block import in_sequence
 from mfmadsl.passes.tir.expression import substitute
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.nest import is_number, loads
 from mfmadsl.schedule.product.result_copies import ResultCopies, ResultCopy, flat_place
@@ -30,9 +30,7 @@ def with_result_copies(function: PrimFunc, copies: ResultCopies) -> PrimFunc:
             f"`{copies.result.name}` is read where it is stored: make its copies in a function of"
             " their own"
         )
-    body = tvm_ffi.structural_map(
-        function.body, [(BufferStore, stores.together), (SBlock, stores.around)]
-    )
+    body = mapped(function.body, (BufferStore, stores.together), (SBlock, stores.around))
     parameters = [own.get(each, each) for each in copies.function.params]
     return PrimFunc(parameters, body, function.ret_type, attrs=function.attrs)
 

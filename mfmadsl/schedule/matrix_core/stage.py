@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import ceil, prod
 from types import ModuleType
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.s_tir import SBlock, Schedule
@@ -17,6 +16,7 @@ from tvm.tirx import Expr
 from mfmadsl.language import reads
 from mfmadsl.model import Architecture, Tiling
 from mfmadsl.passes.tir.expression import choice_of, conjuncts_of, constant
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.shuffled import load_shuffled, shuffled_chunks
 from mfmadsl.schedule.matrix_core.store_columns import Columns
@@ -141,7 +141,7 @@ def _is_computed(value: Expr) -> bool:
 def _is_masked(value: Expr) -> bool:
     """Whether there are other conditions in it than one bound for each index."""
     nodes: list[Expr] = []
-    tvm_ffi.structural_walk(value, ((Call, tirx.Select), nodes.append))
+    walk(value, ((Call, tirx.Select), nodes.append))
     conditions = [c for n in nodes if (choice := choice_of(n)) for c in conjuncts_of(choice[0])]
     bounded = [c.a for c in conditions if isinstance(c, tirx.LT) and isinstance(c.a, tirx.Var)]
     return len({v.__chandle__() for v in bounded}) < len(conditions)

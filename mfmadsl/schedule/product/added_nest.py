@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize
@@ -12,6 +11,7 @@ from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.nest import Nest, buffers, substitute
 
 
@@ -81,7 +81,7 @@ def renamed_block(nest: Nest, name: str, own: Mapping[Buffer, Buffer]) -> SBlock
         return tirx.BufferLoad(own.get(found.source, found.source), list(found.indices))
 
     def store(found: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(found.value, (TensorLoad, load))
+        value = mapped(found.value, (TensorLoad, load))
         return BufferStore(own.get(found.buffer, found.buffer), value, list(found.indices))
 
     init = nest.block.init

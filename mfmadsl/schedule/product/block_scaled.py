@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lcm, prod
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
@@ -22,6 +21,7 @@ from tvm.tirx.analysis import undefined_vars
 from mfmadsl.language import library
 from mfmadsl.model import ELEMENT_TYPES, Architecture, Intrinsic
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.factors import SummedFactors, summed_factors
 from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory, stored_memory
@@ -88,7 +88,7 @@ class BlockScaledProduct:
         found: list[tirx.FloorDiv] = []
         for scale in self.scales:
             if scale is not None:
-                tvm_ffi.structural_walk(scale, (tirx.FloorDiv, found.append))
+                walk(scale, (tirx.FloorDiv, found.append))
         return lcm(*(constant(each.b) or 1 for each in found if each.a.same_as(self.which)))
 
     def at(self, value: Expr, side: int, s: Expr, row: Expr, along_k: Expr) -> Expr:
@@ -241,7 +241,7 @@ def _of_group(factors: Sequence[Expr], k: IterVar, which: Var, group: int) -> li
 
     found = []
     for factor in factors:
-        value = tvm_ffi.structural_map(factor, (TensorLoad, at))
+        value = mapped(factor, (TensorLoad, at))
         if _uses(value, inner) or _uses(value, k.var):
             return None
         found.append(value)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import tvm
-import tvm_ffi
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Expr, PrimFunc, Stmt, Var
@@ -18,6 +17,7 @@ from tvm.tirx.analysis import undefined_vars
 from mfmadsl.passes.kernel.cases import EXTENT, PRODUCT, REST, UP_TO, WHERE
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.passes.tir.expression import among
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.added_nest import unique
 from mfmadsl.schedule.product.dataflow import accesses, fused_consumers, holds
 from mfmadsl.schedule.product.launch_symbols import arguments_of
@@ -114,7 +114,7 @@ def _copied(block: SBlock) -> SBlock:
     """A block once more, with loops, buffers and blocks of its own."""
     again = tvm.ir.load_json(tvm.ir.save_json(block))
     outer = dict(zip((v.__chandle__() for v in _free(again)), _free(block), strict=True))
-    copied: SBlock = tvm_ffi.structural_map(again, (Var, lambda v: outer.get(v.__chandle__(), v)))
+    copied: SBlock = mapped(again, (Var, lambda v: outer.get(v.__chandle__(), v)))
     return copied
 
 
@@ -126,7 +126,7 @@ def _named(
     def renamed(block: SBlock) -> SBlock:
         return with_parts(block, name=names[str(block.name_hint)])
 
-    body = tvm_ffi.structural_map(case.body, (SBlock, renamed))
+    body = mapped(case.body, (SBlock, renamed))
     return with_parts(case, name=name, body=body, annotations=annotations)
 
 

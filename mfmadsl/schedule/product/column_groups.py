@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir import SBlockRealize
 from tvm.tirx import Buffer, BufferStore, Expr, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.added_nest import element_wise
 from mfmadsl.schedule.product.dataflow import accesses, check_element_wise, fills, holds
@@ -144,7 +144,7 @@ def through(value: Expr, makers: Sequence[Nest]) -> Expr:
                 return through(substitute(other.store.value, places), makers)
         return found
 
-    return tvm_ffi.structural_map(value, (TensorLoad, load))
+    return mapped(value, (TensorLoad, load))
 
 
 def with_stand_in(

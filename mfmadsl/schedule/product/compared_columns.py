@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
@@ -18,6 +17,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.product.column_groups import (
     Choice,
     ComparedGroup,
@@ -275,15 +275,13 @@ class _Values:
         def load_of(found: TensorLoad) -> Expr:
             return next((own for b, _, own in known if found.source.same_as(b)), found)
 
-        return tvm_ffi.structural_map(value, (TensorLoad, load_of))
+        return mapped(value, (TensorLoad, load_of))
 
 
 def _check_stored_only(nest: Nest, value: Expr) -> None:
     """Refuse a value that is made of numbers of fewer than eight bits."""
     types: list[str] = []
-    tvm_ffi.structural_walk(
-        value, ((tirx.Cast, Var), lambda each: types.append(str(each.ty.dtype)))
-    )
+    walk(value, ((tirx.Cast, Var), lambda each: types.append(str(each.ty.dtype))))
     for dtype in types:
         if dtype.startswith("float") and bits_of(dtype) < 8:
             raise nest.refusal(f"reads numbers of {dtype}, which kernels store and do not read")

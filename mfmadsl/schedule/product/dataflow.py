@@ -15,6 +15,7 @@ from tvm.tirx import Buffer, Expr, PrimFunc, Stmt
 
 from mfmadsl.passes.kernel.cases import case_in, is_other
 from mfmadsl.passes.tir.block import statements, with_root
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.nest import (
     SCHEDULED,
@@ -303,7 +304,7 @@ def _nest(function: PrimFunc, access: BufferAccess, role: str) -> Nest:
 
 def _found(statement: Stmt, kind: type[Found]) -> list[Found]:
     found: list[Found] = []
-    tvm_ffi.structural_walk(statement, (kind, found.append))
+    walk(statement, (kind, found.append))
     return found
 
 

@@ -20,6 +20,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, IterVar, PrimFunc
 from mfmadsl.language import library
 from mfmadsl.model import Intrinsic
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.load import load_intrinsic
 from mfmadsl.schedule.product.added_nest import again, block_of, renamed_block
 from mfmadsl.schedule.product.nest import Nest, buffers, check_plain, is_sum, nests, same
@@ -214,7 +215,7 @@ def in_batches(workload: PrimFunc, count: int) -> PrimFunc:
         return tirx.BufferLoad(more[found.source], [own.var, *found.indices])
 
     def store(found: BufferStore) -> BufferStore:
-        value = tvm_ffi.structural_map(found.value, (TensorLoad, load))
+        value = mapped(found.value, (TensorLoad, load))
         return tirx.BufferStore(more[found.buffer], value, [own.var, *found.indices])
 
     init = nest.block.init

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from math import prod
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Range
 from tvm.s_tir import SBlock
@@ -13,6 +12,7 @@ from tvm.tirx import Buffer, Expr, For, IntImm, PrimFunc, Var
 
 from mfmadsl.passes.kernel.factor import FACTORS, factors_of
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.product.launch_symbols import arguments_of, unused
 from mfmadsl.schedule.product.sum_of_products import product_nest, sum_of_products
 
@@ -40,7 +40,7 @@ def with_plain_extents(function: PrimFunc, block: str | None = None) -> PrimFunc
 def _numbers_in(buffers: Iterable[Buffer]) -> set[int]:
     found: list[IntImm] = []
     for extent in (extent for buffer in buffers for extent in buffer.shape):
-        tvm_ffi.structural_walk(extent, (IntImm, found.append))
+        walk(extent, (IntImm, found.append))
     return set(map(int, found))
 
 
@@ -73,7 +73,7 @@ def _with_symbols(function: PrimFunc, numbers: Collection[int]) -> PrimFunc:
         return symbols[key]
 
     def of_extent(extent: Expr) -> Expr:
-        return tvm_ffi.structural_map(extent, (IntImm, symbol))
+        return mapped(extent, (IntImm, symbol))
 
     buffers = [*arguments_of(function), *_allocated(function)]
     own = {
@@ -90,13 +90,11 @@ def _with_symbols(function: PrimFunc, numbers: Collection[int]) -> PrimFunc:
             node.thread_binding, node.annotations,
         )  # fmt: skip
 
-    body = tvm_ffi.structural_map(
+    body = mapped(
         function.body,
-        (
-            (Var, lambda v: own.get(v.__chandle__(), v)),
-            (For, loop),
-            (Range, lambda r: Range.from_min_extent(r.min, of_extent(r.extent))),
-        ),
+        (Var, lambda v: own.get(v.__chandle__(), v)),
+        (For, loop),
+        (Range, lambda r: Range.from_min_extent(r.min, of_extent(r.extent))),
     )
     parameters = [own.get(each.__chandle__(), each) for each in function.params]
     changed = PrimFunc(parameters, body, function.ret_type, function.attrs)
@@ -106,5 +104,5 @@ def _with_symbols(function: PrimFunc, numbers: Collection[int]) -> PrimFunc:
 
 def _allocated(function: PrimFunc) -> list[Buffer]:
     found: list[SBlock] = []
-    tvm_ffi.structural_walk(function.body, (SBlock, found.append))
+    walk(function.body, (SBlock, found.append))
     return [buffer for block in found for buffer in block.alloc_buffers]

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, Expr, PrimFunc, Var
 
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.dataflow import fills
 from mfmadsl.schedule.product.nest import Nest, check_plain, is_sum, loads, nests, substitute
 from mfmadsl.schedule.product.sum_of_products import is_so_far
@@ -70,7 +70,7 @@ def _expanded(function: PrimFunc, value: Expr, inside: list[Nest]) -> Expr:
         for _, nest in writers:
             if not any(nest.block.same_as(other.block) for other in inside):
                 inside.append(nest)
-        value = tvm_ffi.structural_map(value, (TensorLoad, partial(_computed, writers)))
+        value = mapped(value, (TensorLoad, partial(_computed, writers)))
     return value
 
 

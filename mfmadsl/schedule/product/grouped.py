@@ -17,6 +17,7 @@ from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, Expr, IterVar, PrimFunc
 
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.schedule.product.dataflow import fills
 from mfmadsl.schedule.product.described import plain_block
 from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory
@@ -177,7 +178,7 @@ def _found(function: PrimFunc, nest: Nest, table: Nest) -> GroupedProduct:
 
 def _variables(index: Expr) -> list[tirx.Var]:
     found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(index, (tirx.Var, found.append))
+    walk(index, (tirx.Var, found.append))
     return found
 
 

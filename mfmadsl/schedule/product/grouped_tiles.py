@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import s_tir, te, tirx
 from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize
@@ -20,6 +19,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, For, IfThenElse, IterVar, PrimFu
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.passes.tir.expression import i32
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.added_nest import again, element_wise, looped, renamed_block, unique
 from mfmadsl.schedule.product.described import axes_of
 from mfmadsl.schedule.product.grouped import GroupedProduct, Groups
@@ -95,7 +95,7 @@ def with_tables(function: PrimFunc, tables: Tables) -> PrimFunc:
             loop.thread_binding, loop.annotations,
         )  # fmt: skip
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, computed)))
+    return function.with_body(mapped(function.body, (For, computed)))
 
 
 def tables_of(found: Groups, rows: int, tiles: int, taken: set[str]) -> Tables:
@@ -217,7 +217,7 @@ def rows_stored(
         def computed(load: TensorLoad) -> Expr:
             return sums if load.source.same_as(before.buffer) else load
 
-        value = tvm_ffi.structural_map(moved.value, (TensorLoad, computed))
+        value = mapped(moved.value, (TensorLoad, computed))
         store = BufferStore(moved.buffer, value, list(moved.indices))
     body = IfThenElse(place < tirx.BufferLoad(tables.last, [tile]), store, None)
     known = {buffer: buffer for buffer in (store.buffer, *buffers([body]))}

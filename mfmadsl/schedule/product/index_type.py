@@ -13,6 +13,7 @@ from tvm.tirx import Buffer, BufferStore, Expr, For, IterVar, PrimFunc, Var
 
 from mfmadsl.argument import LARGEST_EXTENT
 from mfmadsl.passes.tir.expression import constant, variables_of, widened
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.error import ScheduleError
 
 
@@ -63,7 +64,7 @@ def in_32_bits(function: PrimFunc) -> PrimFunc:
         return function
     narrowed = tirx.transform.ForceNarrowIndexToInt32()(tvm.IRModule({"main": function}))
     function = narrowed["main"]
-    return function.with_body(tvm_ffi.structural_map(function.body, (tirx.Cast, _needed)))
+    return function.with_body(mapped(function.body, (tirx.Cast, _needed)))
 
 
 def _needed(cast: tirx.Cast) -> Expr:
@@ -75,8 +76,8 @@ def _places(function: PrimFunc) -> tuple[list[For], list[IterVar], list[Buffer]]
     """The loops of a function, the axes of its blocks, and its buffers."""
     loops: list[For] = []
     blocks: list[SBlock] = []
-    tvm_ffi.structural_walk(function.body, (For, loops.append))
-    tvm_ffi.structural_walk(function.body, (SBlock, blocks.append))
+    walk(function.body, (For, loops.append))
+    walk(function.body, (SBlock, blocks.append))
     axes = [axis for block in blocks for axis in block.iter_vars]
     buffers = [p for p in function.params if getattr(p, "shape", None) is not None]
     buffers += [buffer for block in blocks for buffer in block.alloc_buffers]
@@ -107,7 +108,7 @@ def _check_parameters(function: PrimFunc, symbols: list[Var]) -> None:
 
 def _wide_buffer(buffer: Buffer, own: Mapping[int, Var]) -> Buffer:
     shape = [
-        widened(tvm_ffi.structural_map(extent, (Var, lambda v: own.get(v.__chandle__(), v))))
+        widened(mapped(extent, (Var, lambda v: own.get(v.__chandle__(), v))))
         for extent in buffer.shape
     ]
     # Without a layout, as TVM's own functions have them, so that fusion finds them alike.

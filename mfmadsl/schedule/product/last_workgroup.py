@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlockRealize, Schedule
 from tvm.s_tir.schedule import LoopRV, SBlockRV
@@ -13,6 +12,7 @@ from tvm.tirx import IterVar
 
 from mfmadsl.passes.kernel.last_workgroup import LAST_WORKGROUP
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import walk
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.product.epilogue import fold_forward, reads_plainly
 from mfmadsl.schedule.product.nest import nest_of
@@ -92,7 +92,7 @@ def _parts_first(
 ) -> tuple[LoopRV, list[LoopRV]]:  # fmt: skip
     """The loop over the parts of what a thread's turn needs, and those over its elements inside."""
     found: list[SBlockRealize] = []
-    tvm_ffi.structural_walk(sch.get(turn), (SBlockRealize, found.append))
+    walk(sch.get(turn), (SBlockRealize, found.append))
     block = sch.get(total)
     realize = next(each for each in found if each.block.same_as(block))
     of_parts = [

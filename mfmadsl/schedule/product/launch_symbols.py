@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlock
 from tvm.tirx import Buffer, Expr, PrimFunc, Var
@@ -14,6 +13,7 @@ from tvm.tirx.analysis import undefined_vars
 from mfmadsl.passes.kernel.factor import factors_of
 from mfmadsl.passes.kernel.requirement import with_requirements
 from mfmadsl.passes.tir.expression import among, constant, substitute, variables_of
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.error import ScheduleError
 
 
@@ -27,7 +27,7 @@ def with_launch_symbols(function: PrimFunc) -> PrimFunc:
     """
     function = _multiples_as_symbols(function)
     blocks: list[SBlock] = []
-    tvm_ffi.structural_walk(function.body, (SBlock, blocks.append))
+    walk(function.body, (SBlock, blocks.append))
     known = [*_known(function), *(axis.var for block in blocks for axis in block.iter_vars)]
     factors = factors_of(function)
     used = [v for extent in _extents(function) for v in variables_of(extent)]
@@ -80,7 +80,7 @@ def _with_multiples(function: PrimFunc, symbol: Var, numbers: Sequence[int]) -> 
             return node
         return own[found[1]] if found[1] in own else whole * (found[1] // least)
 
-    changed = tvm_ffi.structural_map(function, (tirx.Mul, replaced))
+    changed = mapped(function, (tirx.Mul, replaced))
     changed = substitute(changed, {symbol: whole // least})
     requirements = {f"{whole.name} has to be a multiple of {least}": whole % least}
     for number, extent in own.items():

@@ -18,6 +18,7 @@ from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.kernel.cases import case_in
 from mfmadsl.passes.tir.block import statements, with_root
+from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.error import ScheduleError
 
 Node = TypeVar("Node", bound=tvm_ffi.Object)
@@ -194,7 +195,7 @@ def writes_apart(nest: Nest, store: BufferStore) -> bool:
 def loads(expression: tvm_ffi.Object) -> list[TensorLoad]:
     """The elements that an expression or statement reads."""
     found: list[TensorLoad] = []
-    tvm_ffi.structural_walk(expression, (TensorLoad, found.append))
+    walk(expression, (TensorLoad, found.append))
     return found
 
 
@@ -211,7 +212,7 @@ def buffers(expressions: Iterable[tvm_ffi.Object]) -> list[Buffer]:
 def blocks_in(statement: Stmt) -> list[SBlock]:
     """The blocks in a statement, or of a block itself and those in it."""
     found: list[SBlock] = []
-    tvm_ffi.structural_walk(statement, (SBlock, found.append))
+    walk(statement, (SBlock, found.append))
     return found
 
 
@@ -233,4 +234,4 @@ def line(expression: object) -> str:
 def substitute(expression: Node, values: Mapping[Var, Expr]) -> Node:
     """The expression or statement with variables replaced."""
     found = {variable.__chandle__(): value for variable, value in values.items()}
-    return tvm_ffi.structural_map(expression, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))
+    return mapped(expression, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm.ir import Range, TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import bits_of, constant
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.column_groups import (
     GroupOutput,
     Output,
@@ -148,7 +148,7 @@ class _PairValues:
             place = _place(load, pair) if load.source.same_as(self.sums) else None
             return load if place is None else self.elements[place]
 
-        return tvm_ffi.structural_map(value, (TensorLoad, element))
+        return mapped(value, (TensorLoad, element))
 
 
 def _place(load: TensorLoad, pair: Var) -> int | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
@@ -15,6 +14,7 @@ from tvm.tirx import Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.tir.expression import NotNumbersError, OfTwo, bits_of, numbers
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.passes.types.small_floats import is_made_of_bits
 from mfmadsl.schedule.product.memory import computed_load, offset_of
 from mfmadsl.schedule.product.nest import loads, substitute
@@ -98,7 +98,7 @@ def _computed(function: PrimFunc, load: TensorLoad) -> Expr:
     if (computed := computed_load(function, load)) is None:
         return load
     value = substitute(*computed)
-    return tvm_ffi.structural_map(value, (TensorLoad, lambda inner: _computed(function, inner)))
+    return mapped(value, (TensorLoad, lambda inner: _computed(function, inner)))
 
 
 def _stored(

@@ -15,6 +15,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr, Var
 
 from mfmadsl.passes.tir.expression import choice_of
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.nest import is_number, same
 
 Node = TypeVar("Node", bound=tvm_ffi.Object)
@@ -47,7 +48,7 @@ class RowBatches:
             rows.extend(found.indices)
             return batch
 
-        return tvm_ffi.structural_map(value, (TensorLoad, load))
+        return mapped(value, (TensorLoad, load))
 
 
 def row_batches(buffer: Buffer, row: Expr, term: Expr, over: tuple[Var, Expr]) -> RowBatches | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Expr, PrimFunc, Var
 
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.added_nest import unique
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.block_scaled_tiles import GroupedNames, sum_in_tiles
@@ -63,10 +63,10 @@ def _counting_up(value: Expr) -> Expr:
         return tirx.max(load, tirx.const(0, str(load.ty.dtype)))
 
     def within(load: TensorLoad) -> Expr:
-        indices = [tvm_ffi.structural_map(each, (TensorLoad, bounded)) for each in load.indices]
+        indices = [mapped(each, (TensorLoad, bounded)) for each in load.indices]
         return tirx.BufferLoad(load.source, indices)
 
-    return tvm_ffi.structural_map(value, (TensorLoad, within))
+    return mapped(value, (TensorLoad, within))
 
 
 def tiled_scaled_groups(

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Range, TensorLoad
 from tvm.tirx import Expr, IterVar, PrimFunc, Var
 
 from mfmadsl.model import ELEMENT_TYPES
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct, NoBlocks, scaled_blocks
 from mfmadsl.schedule.product.factors import SummedFactors, summed_factors
 from mfmadsl.schedule.product.grouped import Groups, ends_of, sum_of_groups, what_follows
@@ -95,8 +95,6 @@ def _of_group(
             return group
         return load
 
-    found = tuple(
-        tvm_ffi.structural_map(factor, (TensorLoad, numbered)) for factor in summed.factors
-    )
+    found = tuple(mapped(factor, (TensorLoad, numbered)) for factor in summed.factors)
     left = any(load.source.same_as(buffer) for factor in found for load in loads(factor))
     return found, left

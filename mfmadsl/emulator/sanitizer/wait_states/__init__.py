@@ -5,7 +5,7 @@ instructions, section 7 ("Dependency Resolution: Required Independent Instructio
 `GCNHazardRecognizer`, which inserts an `s_nop` for each.
 """
 
-from mfmadsl.emulator.sanitizer.wait_states.paths import following, lacking
+from mfmadsl.emulator.sanitizer.wait_states.paths import lacking, ways
 from mfmadsl.emulator.sanitizer.wait_states.sequence import Sequences, WaveSequences
 
-__all__ = ["Sequences", "WaveSequences", "following", "lacking"]
+__all__ = ["Sequences", "WaveSequences", "lacking", "ways"]

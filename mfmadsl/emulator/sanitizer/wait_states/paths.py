@@ -6,19 +6,25 @@ place. A jump to a computed address ends a path.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
 from mfmadsl.emulator.error import EmulationError
 from mfmadsl.emulator.instructions.table import compile_instruction
-from mfmadsl.emulator.machine.control import COMPUTED, branch_target, is_control
+from mfmadsl.emulator.machine.control import BRANCHES, COMPUTED, branch_label, is_control
 from mfmadsl.emulator.machine.mode import Machine, machine_of
 from mfmadsl.emulator.machine.operation import Operation, Unit, reads_of
 from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.sanitizer.wait_states.sequence import Sequences
-from mfmadsl.emulator.text.assembly import Instruction, Program
+from mfmadsl.emulator.text.assembly import (
+    Instruction,
+    Program,
+    lines_of_code,
+    parse_instruction,
+)
 from mfmadsl.emulator.text.operand import Register
 
 _ENDS = ("s_endpgm", *COMPUTED)
+_JUMPS = (*BRANCHES, *_ENDS)
 _UNITS: dict[str, Unit] = {
     "v": "valu", "ds": "lds", "flat": "flat", "global": "vmem", "scratch": "vmem", "buffer": "vmem",
     "tbuffer": "vmem",
@@ -28,12 +34,32 @@ _UNITS: dict[str, Unit] = {
 
 def following(program: Program, place: int) -> list[int]:
     """Where a wave may be after the instruction at a place."""
-    instruction = program.instructions[place]
-    target = branch_target(program, instruction)
-    led_to = [] if target is None else [target]
+    count = len(program.instructions)
+    return _following(program.instructions[place], place, program.labels, count)
+
+
+def ways(text: str) -> list[list[int]]:
+    """`following` of each place of a program, of which only what may jump is read.
+
+    Raises EmulationError where that cannot be read.
+    """
+    lines, labels = lines_of_code(text.splitlines())
+    return [
+        _following(parse_instruction(code, number), place, labels, len(lines))
+        if code.startswith(_JUMPS)
+        else [place + 1] * (place + 1 < len(lines))
+        for place, (number, code) in enumerate(lines)
+    ]
+
+
+def _following(
+    instruction: Instruction, place: int, labels: Mapping[str, int], count: int
+) -> list[int]:
+    label = branch_label(instruction)
+    led_to = [labels[label]] if label in labels else []
     if instruction.name == "s_branch" or instruction.name in _ENDS:
         return led_to
-    return [*led_to, place + 1] if place + 1 < len(program.instructions) else led_to
+    return [*led_to, place + 1] if place + 1 < count else led_to
 
 
 def lacking(program: Program, entries: Iterable[int], within: Container[int]) -> dict[int, int]:

@@ -6,13 +6,13 @@ are gone before the pipeline comes to the loop, whose annotation stays.
 
 from __future__ import annotations
 
-import tvm_ffi
 from tvm.s_tir import SBlock
 from tvm.tirx import For, PrimFunc
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.tir.annotation import CYCLES, PIPELINE
+from mfmadsl.passes.tir.walk import mapped, walk
 
 
 def hand_on_cycles(function: PrimFunc, chip: Architecture) -> PrimFunc:
@@ -30,7 +30,7 @@ def hand_on_cycles(function: PrimFunc, chip: Architecture) -> PrimFunc:
             {**annotations, CYCLES: found},
         )  # fmt: skip
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, loop)))
+    return function.with_body(mapped(function.body, (For, loop)))
 
 
 def _stated(loop: For, chip: Architecture) -> dict[str, int]:
@@ -43,7 +43,7 @@ def _stated(loop: For, chip: Architecture) -> dict[str, int]:
                 cycles = int(by_chip[chip.name])
                 found[str(function)] = max(found.get(str(function), 0), cycles)
 
-    tvm_ffi.structural_walk(loop.body, (SBlock, block))
+    walk(loop.body, (SBlock, block))
     return found
 
 

@@ -12,10 +12,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call
 from tvm.tirx import BufferStore
+
+from mfmadsl.passes.tir.walk import walk
 
 _FUNCTION = 4  # issue slots of the vector ALU that an exponential and the like take
 
@@ -39,9 +40,10 @@ class Statement:
             return 0
         found: list[int] = []
         kinds = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Div, tirx.Max, tirx.Min, tirx.Select, tirx.Cast)
-        tvm_ffi.structural_walk(
+        walk(
             self.store.value,
-            ((Call, lambda _: found.append(_FUNCTION)), (kinds, lambda _: found.append(1))),
+            (Call, lambda _: found.append(_FUNCTION)),
+            (kinds, lambda _: found.append(1)),
         )
         return (1 + sum(found)) * len(self.writes)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
@@ -37,6 +36,7 @@ from mfmadsl.passes.main_loop.analysis.unrolled import kind_of, store_of, unroll
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant, loads_of
+from mfmadsl.passes.tir.walk import mapped, walk
 
 _MOST_STATEMENTS = 20000
 
@@ -79,7 +79,7 @@ class MainLoop:
             return tirx.BufferLoad(tile, [place(index, tile) for index in node.indices])
 
         def read(store: BufferStore) -> BufferStore:
-            value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
+            value = mapped(store.value, (TensorLoad, load))
             return BufferStore(store.buffer, value, list(store.indices))
 
         allocated = (tiles.get(a.buffer.__chandle__(), a.buffer) for a in self.allocations)
@@ -98,20 +98,18 @@ def scalar_loops(function: PrimFunc) -> PrimFunc:
     def outer(loop: For) -> For:
         if PIPELINE not in (loop.annotations or {}):
             return loop
-        body = tvm_ffi.structural_map(loop.body, (For, inner))
+        body = mapped(loop.body, (For, inner))
         return For(
             loop.loop_var, loop.min, loop.extent, loop.kind, body, None, loop.annotations
         )  # fmt: skip
 
-    return function.with_body(tvm_ffi.structural_map(function.body, (For, outer)))
+    return function.with_body(mapped(function.body, (For, outer)))
 
 
 def uses(statement: Stmt, variable: tirx.Var) -> bool:
     """Whether a variable stands in a statement."""
     found: list[tirx.Var] = []
-    tvm_ffi.structural_walk(
-        statement, (tirx.Var, lambda v: found.append(v) if v.same_as(variable) else None)
-    )
+    walk(statement, (tirx.Var, lambda v: found.append(v) if v.same_as(variable) else None))
     return bool(found)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr
 
 from mfmadsl.passes.tir.expression import constant, load_of, loads_of
+from mfmadsl.passes.tir.walk import mapped
 
 Step = tuple[list[BufferStore], list[BufferStore]]
 """Reads of the LDS, and what is computed then."""
@@ -55,7 +55,7 @@ def _step(reads: list[BufferStore], computing: list[BufferStore], kept: set[int]
         return node if other is None else tirx.BufferLoad(other.buffer, list(other.indices))
 
     return [read for read in reads if _register(read) not in instead], [
-        BufferStore(s.buffer, tvm_ffi.structural_map(s.value, (TensorLoad, taken)), list(s.indices))
+        BufferStore(s.buffer, mapped(s.value, (TensorLoad, taken)), list(s.indices))
         for s in computing
     ]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
@@ -27,6 +26,7 @@ from mfmadsl.passes.tir.expression import (
     loads_of,
     ramp,
 )
+from mfmadsl.passes.tir.walk import mapped
 
 
 @dataclass(frozen=True)
@@ -128,9 +128,7 @@ def _versions(steps: Sequence[Step]) -> list[Step]:
                 if used.source.__chandle__() in read_at_all:
                     step_of(used)
         computed = [
-            BufferStore(
-                s.buffer, tvm_ffi.structural_map(s.value, (TensorLoad, load)), list(s.indices)
-            )
+            BufferStore(s.buffer, mapped(s.value, (TensorLoad, load)), list(s.indices))
             for s in computing
         ]
         renamed.append((new_reads, computed))

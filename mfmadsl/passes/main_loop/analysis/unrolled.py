@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
@@ -20,6 +19,7 @@ from mfmadsl.passes.tir.expression import (
     scope_of,
     substitute,
 )
+from mfmadsl.passes.tir.walk import mapped
 
 
 def unrolled(
@@ -110,7 +110,7 @@ def _simplified(store: BufferStore, analyzer: Analyzer) -> BufferStore:
         near = scope_of(node.source) != "global"
         return tirx.BufferLoad(node.source, [_simple(i, analyzer, near) for i in node.indices])
 
-    value = tvm_ffi.structural_map(store.value, (TensorLoad, load))
+    value = mapped(store.value, (TensorLoad, load))
     return BufferStore(store.buffer, value, [_simple(i, analyzer, True) for i in store.indices])
 
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.tirx import (
@@ -50,6 +49,7 @@ from mfmadsl.passes.tir.expression import (
     variables_of,
 )
 from mfmadsl.passes.tir.rewrite import lanes_of
+from mfmadsl.passes.tir.walk import mapped, walk
 
 _VOLATILE = "tirx.volatile"
 
@@ -131,9 +131,8 @@ class _Pair:
         if self.are_alike:
             part = substitute(part, {self.small: self.large})
         else:
-            accesses = (TensorLoad, self._load), (BufferStore, self._store)
-            part = tvm_ffi.structural_map(part, accesses)
-        moved: Stmt = tvm_ffi.structural_map(part, (Evaluate, _in_wave))
+            part = mapped(part, (TensorLoad, self._load), (BufferStore, self._store))
+        moved: Stmt = mapped(part, (Evaluate, _in_wave))
         return moved
 
     @property
@@ -214,7 +213,7 @@ def _allocates(statement: Stmt, buffer: Buffer) -> bool:
 def _is_plain(statement: Stmt, buffer: Buffer) -> bool:
     """Whether all that is done with a buffer is to read and write elements that lie together."""
     stores: list[BufferStore] = []
-    tvm_ffi.structural_walk(statement, (BufferStore, stores.append))
+    walk(statement, (BufferStore, stores.append))
     indices = [store.indices[0] for store in stores if store.buffer.same_as(buffer)]
     indices += [load.indices[0] for load in loads_of(statement) if load.source.same_as(buffer)]
     uses = sum(variable.same_as(buffer) for variable in variables_of(statement))

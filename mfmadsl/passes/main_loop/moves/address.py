@@ -28,6 +28,7 @@ from mfmadsl.passes.tir.expression import (
     widened,
 )
 from mfmadsl.passes.tir.linear import counts_down, linear_in
+from mfmadsl.passes.tir.walk import mapped, walk
 
 SPAN_LIMIT = 1 << 31
 """Bytes that a tile may span: a lane's offset has 31 bits."""
@@ -148,7 +149,7 @@ def _steps(place: Expr, loop: Loop) -> _Steps | None:
     if (parts := linear_in(place, variable)) is not None:
         return _Steps(*parts)
     found: list[tirx.FloorDiv] = []
-    tvm_ffi.structural_walk(place, (tirx.FloorDiv, found.append))
+    walk(place, (tirx.FloorDiv, found.append))
     counting = [each for each in found if variable in variables_of(each)]
     if not all(tvm_ffi.structural_equal(each, counting[0]) for each in counting):
         return None
@@ -161,7 +162,7 @@ def _steps(place: Expr, loop: Loop) -> _Steps | None:
     def numbered(each: tirx.FloorDiv) -> Expr:
         return number if variable in variables_of(each) else each
 
-    parts = linear_in(tvm_ffi.structural_map(place, (tirx.FloorDiv, numbered)), number)
+    parts = linear_in(mapped(place, (tirx.FloorDiv, numbered)), number)
     if parts is None or any(variable in variables_of(part) for part in parts):
         return None
     step, rest = parts

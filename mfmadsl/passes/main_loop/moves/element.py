@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeVar
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
@@ -26,6 +25,7 @@ from mfmadsl.passes.tir.expression import (
     scope_of,
 )
 from mfmadsl.passes.tir.linear import without_remainders
+from mfmadsl.passes.tir.walk import mapped
 
 Item = TypeVar("Item")
 
@@ -196,7 +196,7 @@ def _all_of(source: MemorySource) -> Expr:
 
 def with_sources(value: Expr, replace: Callable[[TensorLoad], Expr]) -> Expr:
     """A value with each element of global memory replaced."""
-    return tvm_ffi.structural_map(value, (TensorLoad, replace))
+    return mapped(value, (TensorLoad, replace))
 
 
 def runs(

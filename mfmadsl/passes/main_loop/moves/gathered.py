@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
@@ -36,6 +35,7 @@ from mfmadsl.passes.tir.expression import (
 )
 from mfmadsl.passes.tir.linear import largest, linear_in
 from mfmadsl.passes.tir.uniform import uniform_registers
+from mfmadsl.passes.tir.walk import mapped, walk
 
 Copy = BufferStore | IfThenElse
 Context = tuple[Expr, ...]
@@ -138,7 +138,7 @@ def _gathers(copy: Copy) -> bool:
         if (parts := choice_of(node)) is not None:
             found.append(parts[0])
 
-    tvm_ffi.structural_walk(store.value, [(Call, choice), (tirx.Select, choice)])
+    walk(store.value, (Call, choice), (tirx.Select, choice))
     outer: Stmt = copy
     while isinstance(outer, IfThenElse):
         found.append(outer.condition)
@@ -149,7 +149,7 @@ def _gathers(copy: Copy) -> bool:
 def _written(function: PrimFunc) -> list[Buffer]:
     """All arrays that the function writes."""
     stores: list[BufferStore] = []
-    tvm_ffi.structural_walk(function.body, (BufferStore, stores.append))
+    walk(function.body, (BufferStore, stores.append))
     return [store.buffer for store in stores if scope_of(store.buffer) == "global"]
 
 
@@ -215,7 +215,7 @@ class _Reader:
         def named(part: tirx.FloorMod) -> Expr:
             return self._name(part, False, is_moving=True) if depends(part, variable) else part
 
-        return tvm_ffi.structural_map(place, (tirx.FloorMod, named))
+        return mapped(place, (tirx.FloorMod, named))
 
     def _name(self, value: Expr, is_asked: bool, is_moving: bool) -> Expr:
         """The variable of a value that is read."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr
@@ -24,6 +23,7 @@ from mfmadsl.passes.tir.expression import (
     substitute,
     variables_of,
 )
+from mfmadsl.passes.tir.walk import mapped
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,7 @@ class MovingIndex:
             return device.call("int32", name, buffer.data, zero, bytes_of(buffer), offset, i32(0))
 
         value = substitute(self.value, {self.loop.variable: k})
-        return BufferStore(
-            self.register, tvm_ffi.structural_map(value, (TensorLoad, load)), [i32(0)]
-        )
+        return BufferStore(self.register, mapped(value, (TensorLoad, load)), [i32(0)])
 
 
 def moving_indices(

@@ -19,6 +19,7 @@ from tvm.tirx import Expr
 from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.tir.expression import NotNumbersError, numbers, substitute, variables_of
 from mfmadsl.passes.tir.linear import bounded
+from mfmadsl.passes.tir.walk import walk
 
 ROW = 16
 """Lanes among which DPP moves words."""
@@ -99,6 +100,6 @@ def _check_linear(expression: Expr, names: Sequence[str]) -> None:
             jumping.extend(v.name for v in variables_of(part) if v.name in names)
 
     jumping: list[str] = []
-    tvm_ffi.structural_walk(expression, (Expr, check))
+    walk(expression, (Expr, check))
     if jumping:
         raise NotNumbersError(jumping[0])

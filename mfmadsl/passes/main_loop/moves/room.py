@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import tvm_ffi
 from tvm import tirx
 from tvm.tirx import AllocBuffer, Buffer, Expr, PrimFunc
 
@@ -26,6 +25,7 @@ from mfmadsl.passes.tir.expression import (
     numbers,
     scope_of,
 )
+from mfmadsl.passes.tir.walk import walk
 
 _GROUP = 2048  # elements, of which a tile with room has a multiple, for swizzles to stay within it
 
@@ -124,7 +124,7 @@ def _holds(guard: Expr, values: Mapping[str, np.ndarray]) -> np.ndarray:
 
 def _shared(function: PrimFunc) -> list[Buffer]:
     found: list[AllocBuffer] = []
-    tvm_ffi.structural_walk(function.body, (AllocBuffer, found.append))
+    walk(function.body, (AllocBuffer, found.append))
     return [a.buffer for a in found if scope_of(a.buffer) == "shared"]
 
 

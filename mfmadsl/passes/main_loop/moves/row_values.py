@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Bind, Buffer, BufferStore, Expr, For, IfThenElse, Var
 
 from mfmadsl.passes.main_loop.analysis.unrolled import store_of
 from mfmadsl.passes.tir.expression import constant, depends, loads_of, scope_of
+from mfmadsl.passes.tir.walk import mapped
 
 Copy = BufferStore | IfThenElse
 
@@ -26,7 +26,7 @@ def values_ahead(copies: Sequence[Copy], loop: For) -> tuple[list[Copy], list[Bi
     A row past the last of those that are there, which nobody asks for, has the value of that one.
     """
     reader = _Reader(loop, [store_of(copy).buffer for copy in copies])
-    changed = [tvm_ffi.structural_map(copy, (TensorLoad, reader.read)) for copy in copies]
+    changed = [mapped(copy, (TensorLoad, reader.read)) for copy in copies]
     return changed, [Bind(variable, value) for variable, value in reader.found]
 
 

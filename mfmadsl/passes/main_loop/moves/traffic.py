@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
@@ -43,6 +42,7 @@ from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.annotation import EDGES, MOVING_EDGES, SWIZZLE
 from mfmadsl.passes.tir.bounds import bind_loop
 from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import mapped
 
 _OTHER_REGISTERS = 48  # a lane's, beside sums and fragments
 
@@ -203,7 +203,7 @@ def _placed(read: BufferStore, places: Places) -> BufferStore:
         base = places.index(index.base, node.source)
         return tirx.BufferLoad(node.source, [tirx.Ramp(base, index.stride, index.lanes)])
 
-    value = tvm_ffi.structural_map(read.value, (TensorLoad, load))
+    value = mapped(read.value, (TensorLoad, load))
     return BufferStore(read.buffer, value, list(read.indices))
 
 

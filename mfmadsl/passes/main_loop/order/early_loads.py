@@ -36,6 +36,7 @@ from mfmadsl.passes.tir.expression import (
     scope_of,
     variables_of,
 )
+from mfmadsl.passes.tir.walk import walk
 
 _SYNC = "tvm_storage_sync"
 _PURE = 1  # of TVM's kinds of effects: a function of its arguments
@@ -101,8 +102,7 @@ class _Parted:
                 buffer = node.source if isinstance(node, TensorLoad) else node.buffer
                 self.held.add(buffer.__chandle__())
 
-        kinds = Bind, AllocBuffer, BufferStore, TensorLoad
-        tvm_ffi.structural_walk(statement, tuple((kind, note) for kind in kinds))
+        walk(statement, ((Bind, AllocBuffer, BufferStore, TensorLoad), note))
 
     def _goes(self, statement: Stmt) -> bool:
         """Whether it makes registers or names, or loads, and of nothing that stays."""
@@ -167,7 +167,7 @@ def _has_effect(call: Call) -> bool:
 def _only_reads(statement: Stmt) -> bool:
     """Whether it surely writes to no memory but registers and the LDS."""
     stores: list[BufferStore] = []
-    tvm_ffi.structural_walk(statement, (BufferStore, stores.append))
+    walk(statement, (BufferStore, stores.append))
     if any(scope_of(store.buffer) == "global" for store in stores):
         return False
     calls = [call for call in calls_of(statement) if _has_effect(call)]

@@ -8,7 +8,6 @@ from functools import cached_property
 from itertools import accumulate
 from math import prod
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
@@ -28,6 +27,7 @@ from mfmadsl.passes.main_loop.order.instruction_order import (
 )
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import WORD, Node, constant, known_bytes, loads_of, substitute
+from mfmadsl.passes.tir.walk import mapped
 
 _FROM_MEMORY = 3  # times as long as from the L2
 Tiles = dict[int, Buffer]
@@ -223,7 +223,7 @@ class Parts:
             return node if target is None else tirx.BufferLoad(target, list(node.indices))
 
         placed = [
-            BufferStore(r.buffer, tvm_ffi.structural_map(r.value, (TensorLoad, load)),
+            BufferStore(r.buffer, mapped(r.value, (TensorLoad, load)),
                         list(r.indices))
             for r in self.traffic.steps[step].reads
         ]  # fmt: skip
@@ -281,10 +281,7 @@ def in_other_registers(statements: Sequence[Stmt], registers: Mapping[int, Buffe
         other = registers.get(node.buffer.__chandle__())
         return node if other is None else BufferStore(other, node.value, list(node.indices))
 
-    return [
-        tvm_ffi.structural_map(each, [(TensorLoad, loaded), (BufferStore, stored)])
-        for each in statements
-    ]
+    return [mapped(each, (TensorLoad, loaded), (BufferStore, stored)) for each in statements]
 
 
 def _statements(pieces: Sequence[Piece]) -> list[Stmt]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import e, log2
 
-import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.script.ir_builder import tirx as script
 from tvm.tirx import Expr
 
 from mfmadsl.passes.tir.expression import name_of
+from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.flash_attention.chain import at
 from mfmadsl.schedule.flash_attention.described import at_places
 from mfmadsl.schedule.flash_attention.elements import divides
@@ -60,9 +60,9 @@ def _weight(
         return load
 
     def at_place(value: Expr) -> Expr:
-        return at_places(tvm_ffi.structural_map(value, (TensorLoad, held_read)), known)
+        return at_places(mapped(value, (TensorLoad, held_read)), known)
 
-    value = tvm_ffi.structural_map(at_place(cut.weights.values[number]), (Call, _fast))
+    value = mapped(at_place(cut.weights.values[number]), (Call, _fast))
     conditions = [at_place(each) for each in cut.weights.conditions(axes, masked)]
     if masked and not divides(whole.tiling.keys, place.keys):
         conditions.append(key < place.keys)

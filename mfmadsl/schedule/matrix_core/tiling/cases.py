@@ -106,26 +106,36 @@ def _losses_at_borders(
 ) -> tuple[list[list[float]], list[list[float]]]:  # fmt: skip
     """What each tiling loses up to each border, as a multiple of the least that any loses there;
     and how many times the best one's time it takes at most."""
-    more_waves = {
-        tiling: [e for e in tilings if _size(e) == _size(tiling) and e.k_waves > tiling.k_waves]
-        for tiling in tilings
-    }
-    known = {extent: _times(extent, tilings, seconds) for extent in _LOOKED_AT}
+    sizes, k_waves = list(map(_size, tilings)), [each.k_waves for each in tilings]
+    every = range(len(tilings))
+    more_waves = [
+        [e for e in every if sizes[e] == size and k_waves[e] > own]
+        for size, own in zip(sizes, k_waves, strict=True)
+    ]
+
+    def times(extent: int, places: Sequence[int]) -> dict[int, float]:
+        """How many times the best one's time each of these takes."""
+        found = {place: seconds(extent, tilings[place]) for place in places}
+        least = min(found.values())
+        return {place: time / least for place, time in found.items()}
+
+    known = {extent: times(extent, every) for extent in _LOOKED_AT}
     # A little behind a border tiles are emptiest: there is one row of them more.
     first = [1, *(a + (b - a) // _FURTHER + 1 for a, b in pairwise(BORDERS))]
     losses, slowest = [], []
     for start, end in zip(first, BORDERS, strict=True):
         here = []
+        measured = tilings.index(tuned[end]) if end in tuned else None
         for extent in {start: 0, end: 0}:
             if extent not in known:
                 below, above = (known[each] for each in _around(extent))
-                near = [each for each in tilings if min(below[each], above[each]) <= _FAR]
-                found = _times(extent, near, seconds)
-                known[extent] = {e: found.get(e, min(below[e], above[e])) for e in tilings}
-            here.append(_losses(known[extent], more_waves, tuned.get(end)))
+                nearest = [min(below[each], above[each]) for each in every]
+                near = times(extent, [each for each in every if nearest[each] <= _FAR])
+                known[extent] = {e: near.get(e, nearest[e]) for e in every}
+            here.append(_losses(known[extent], more_waves, measured))
         worst = [max(each) for each in zip(*here, strict=True)]
         losses.append([each / min(worst) for each in worst])
-        slowest.append([max(known[start][each], known[end][each]) for each in tilings])
+        slowest.append([max(known[start][each], known[end][each]) for each in every])
     return losses, slowest
 
 
@@ -150,28 +160,19 @@ def _around(extent: int) -> tuple[int, int]:
     return max(1, above // 2), above
 
 
-def _times(
-    extent: int, tilings: Sequence[Tiling], seconds: Callable[[int, Tiling], float]
-) -> dict[Tiling, float]:
-    """How many times the best one's time each tiling takes."""
-    times = {tiling: seconds(extent, tiling) for tiling in tilings}
-    least = min(times.values())
-    return {tiling: time / least for tiling, time in times.items()}
-
-
 def _losses(
-    times: Mapping[Tiling, float], more_waves: Mapping[Tiling, Sequence[Tiling]],
-    tuned: Tiling | None,
-) -> list[float]:  # fmt: skip
+    times: Mapping[int, float], more_waves: Sequence[Sequence[int]], measured: int | None
+) -> list[float]:
     """How many times the best one's time each tiling takes; of those about as fast the same.
 
-    `more_waves` has the tilings, and of each the others of its size with more waves along K.
+    `times` are those of the tilings by their places, and `more_waves` has for each the places of
+    the others of its size with more waves along K. Where one was `measured`, no other is taken.
     """
-    if tuned is not None:
-        return [1.0 if tiling == tuned else inf for tiling in more_waves]
+    if measured is not None:
+        return [1.0 if place == measured else inf for place in times]
     found = []
-    for tiling, time in times.items():
-        idle = any(times[each] <= _CLOSE * time for each in more_waves[tiling])
+    for place, time in times.items():
+        idle = any(times[each] <= _CLOSE * time for each in more_waves[place])
         found.append(max(_CLOSE, time) * (_IDLE if idle else 1))
     return found
 

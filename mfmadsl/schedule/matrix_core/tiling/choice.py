@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from functools import lru_cache
 from math import ceil
 
 from mfmadsl.language import library
@@ -16,8 +16,8 @@ from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ANY_COLUMNS, ColumnsTogether
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate, has_registers, resident
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
-from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, check_fits, makes_gemm
-from mfmadsl.schedule.matrix_core.tiling.offered import offered
+from mfmadsl.schedule.matrix_core.tiling.legal import is_legal, makes_gemm
+from mfmadsl.schedule.matrix_core.tiling.offered import in_stages
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
@@ -64,7 +64,8 @@ class ProductShape:
         return k_bytes_of(self.reads)
 
 
-def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
+@lru_cache(maxsize=64)
+def candidates(a_type: str, b_type: str, arch: str) -> tuple[Intrinsic, ...]:
     """The instructions of a chip that multiply such elements, and make a GEMM; fastest first.
 
     Ties go to the larger tile.
@@ -79,7 +80,7 @@ def candidates(a_type: str, b_type: str, arch: str) -> list[Intrinsic]:
         and not i.sparse
         and makes_gemm(i)
     ]
-    return sorted(found, key=lambda i: (-throughput(i, arch), -i.m, -i.k, i.name))
+    return tuple(sorted(found, key=lambda i: (-throughput(i, arch), -i.m, -i.k, i.name)))
 
 
 def throughput(intrinsic: Intrinsic, arch: str) -> float:
@@ -198,10 +199,10 @@ def estimated(
     least = min(each.m for each in usable), min(each.n for each in usable)
     for intrinsic in intrinsics:
         gemm = gemm_on(shape, intrinsic, chip)
-        for tiling in offered(intrinsic, chip, shape.k_bytes, gemm.k, shape.loads):
+        for tiling, deeper in in_stages(intrinsic, chip, shape.k_bytes, gemm.k, shape.loads):
             if not _fits(tiling.block, (gemm.m, gemm.n), least) or _is_too_long(tiling, gemm):
                 continue
-            for variant in _variants(tiling, gemm, shape):
+            for variant in _variants(tiling, deeper, gemm, shape):
                 if not shape.together.are_kept_by(variant, intrinsic):
                     continue
                 found.append((estimate(gemm, variant), variant))
@@ -231,24 +232,23 @@ def _is_too_long(tiling: Tiling, gemm: GemmOnChip) -> bool:
     return is_long and tiles > gemm.chip.compute_units
 
 
-def _variants(tiling: Tiling, gemm: GemmOnChip, shape: ProductShape) -> Iterator[Tiling]:
+def _variants(
+    tiling: Tiling, deeper: Sequence[Tiling], gemm: GemmOnChip, shape: ProductShape
+) -> Iterator[Tiling]:
     """The tiling with more stages, and where compute units would idle with K in several parts: of
     workgroups, and of waves where those are few."""
     extents = ceil(gemm.batches / gemm.intrinsic.blocks), gemm.m, gemm.n, gemm.k
     tiles, steps = _tiles(tiling, extents), ceil(gemm.k / tiling.k_step)
-    deeper = range(2, MOST_STAGES + 1) if gemm.loads.direct and tiling.stages > 1 else (1,)
     units = gemm.chip.compute_units
-    # Of so many parts and steps as are looked at, any number is legal or none.
-    staged = [replace(tiling, stages=stages) for stages in deeper]
-    legal = list(takewhile(lambda each: _is_legal(each, gemm, steps), staged))
     some = (1,) if shape.k is None else parts_worth_a_look(tiling, extents, gemm.chip)
     for parts in some:
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
         together = shape.one_launch and parts > 1
-        for variant in [replace(each, split_k=parts, one_launch=together) for each in legal]:
-            if tiles * parts <= _SHARING * units or any(read.work for read in gemm.reads):
+        for each in deeper:
+            variant = replace(each, split_k=parts, one_launch=together) if parts > 1 else each
+            if tiles * parts <= _SHARING * units or gemm.made:
                 yield from _with_more_waves(variant, gemm, steps, _MOST_WAVES)
-            if tiles * parts <= _BUSY * units and any(read.work for read in gemm.reads):
+            if tiles * parts <= _BUSY * units and gemm.made:
                 more = _with_more_waves(variant, gemm, steps, _LONE_WAVES)
                 yield from (each for each in more if has_registers(gemm, each))
             persistent = walks and resident(gemm, variant) == 1
@@ -277,20 +277,12 @@ def _with_more_waves(
 ) -> Iterator[Tiling]:  # fmt: skip
     """The tiling with as many waves along K as it can have, if it can have several."""
     k_waves = most // tiling.wave_count
-    if any(read.work for read in gemm.reads):
+    if gemm.made:
         alone = gemm.m < gemm.intrinsic.m
         k_waves = min(k_waves, tiling.k_step // (_MADE_ALONE if alone else _MADE_STEP))
     while k_waves > 1:
         found = replace(tiling, k_waves=k_waves)
-        if _is_legal(found, gemm, steps):
+        if is_legal(found, gemm.intrinsic, gemm.chip, gemm.k_bytes, steps, gemm.loads):
             yield found
             return
         k_waves //= 2
-
-
-def _is_legal(tiling: Tiling, gemm: GemmOnChip, steps: int) -> bool:
-    try:
-        check_fits(tiling, gemm.intrinsic, gemm.chip, gemm.k_bytes, steps, gemm.loads)
-    except ScheduleError:
-        return False
-    return True

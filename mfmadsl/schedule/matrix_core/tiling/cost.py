@@ -64,7 +64,11 @@ def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
 
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
-    chip, copied = gemm.chip, copied_rows(gemm, tiling)
+    return _resident(gemm, tiling, copied_rows(gemm, tiling))
+
+
+def _resident(gemm: GemmOnChip, tiling: Tiling, copied: tuple[int, int]) -> int:
+    chip = gemm.chip
     registers = chip.granted(_registers(gemm, tiling, copied))
     waves = min(chip.waves_per_simd, chip.simd_registers // registers)
     held = chip.simds * waves // tiling.wave_count
@@ -83,8 +87,7 @@ def _registers(gemm: GemmOnChip, tiling: Tiling, rows: tuple[int, int]) -> int:
     """Registers of a thread, with those for what it makes of a step's loads, which LLVM does well
     ahead."""
     threads = tiling.wave_count * gemm.chip.wave_size
-    made = {read.side for read in gemm.reads if read.work}
-    row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in made)
+    row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in gemm.made)
     words = _MADE * row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD
     return int(words) + resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads, rows)
 
@@ -92,8 +95,7 @@ def _registers(gemm: GemmOnChip, tiling: Tiling, rows: tuple[int, int]) -> int:
 def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
     """Rows of A and columns of B that have a place in the LDS: of a single tile those past the edge
     only as far as threads copy them together with others, if their number is a power of two."""
-    threads, found = tiling.wave_count * gemm.chip.wave_size, []
-    made = {read.side for read in gemm.reads if read.work}
+    threads, made, found = tiling.wave_count * gemm.chip.wave_size, gemm.made, []
     sides = zip(tiling.block, (gemm.m, gemm.n), gemm.k_bytes, strict=True)
     for side, (size, extent, each) in enumerate(sides):
         chunk = resources.CHUNK
@@ -117,7 +119,9 @@ class _Terms:
         self.layers = ceil(gemm.batches / blocks) * tiling.split_k
         self.tiles = self.rows * self.columns * self.layers
         self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
-        self.resident = min(self.most, 1 if tiling.persistent else resident(gemm, tiling))
+        self.copied = copied_rows(gemm, tiling)
+        room = 1 if tiling.persistent else _resident(gemm, tiling, self.copied)
+        self.resident = min(self.most, room)
         # On the average, and of a workgroup at no edge.
         self.lines = self._lines((gemm.m / self.rows, gemm.n / self.columns))
         self.fresh = self._fresh()
@@ -126,7 +130,7 @@ class _Terms:
         whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
         self.whole_bytes = sum(self._lines(whole)) * blocks
         element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
-        self.copied = copied_rows(gemm, tiling)
+        self.lds_bytes = self._lds_bytes()
         self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * element
         sharing = self._sharing()
         sides = gemm.m, gemm.n
@@ -138,9 +142,10 @@ class _Terms:
         )
         units = min(self.tiles, product.compute_units)
         self.path = path_of(product, self.traffic, sharing, units, gemm.chip.l2_latency)
+        self.loads_two = self._loads_two()
+        self.fastest = self._fastest()
 
-    @property
-    def fastest(self) -> float:
+    def _fastest(self) -> float:
         """Seconds of the product itself at the highest clock."""
         full, rest = divmod(self.most, self.resident)
         cycles = full * self._round(self.resident) + (self._round(rest) if rest else 0)
@@ -158,7 +163,7 @@ class _Terms:
         kind = max(kinds, key=lambda kind: power.matrix.get(kind, 0.0))
         stored = SPARSE_STORED / SPARSE_GROUP if intrinsic.sparse else 1
         operations = {kind: 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches}
-        moved = self._lds_bytes() * self.steps * self.tiles
+        moved = self.lds_bytes * self.steps * self.tiles
         energy = energy_of(power, operations, moved, self.traffic)
         return fastest / share_of_clock(power, energy, lambda share: fastest / share)
 
@@ -197,7 +202,8 @@ class _Terms:
 
     def _bytes_of(self, rows: Sequence[float]) -> float:
         """Bytes of one k of so many rows of A and columns of B."""
-        return sum(own * size for own, size in zip(rows, self.gemm.k_bytes, strict=True))
+        of_a, of_b = self.gemm.k_bytes
+        return rows[0] * of_a + rows[1] * of_b
 
     def _sharing(self) -> Sharing:
         """What of the tiles that are worked on at once lies in the same rows and columns."""
@@ -239,7 +245,7 @@ class _Terms:
         """Cycles of so many workgroups of one compute unit, for one tile each."""
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
         matrix, work = self._matrix(), self._work()
-        lds = self._lds_bytes() / chip.lds_bytes_per_cycle
+        lds = self.lds_bytes / chip.lds_bytes_per_cycle
         l1 = (self.whole_bytes + self._behind()) / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * self.path.read
         of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
@@ -268,6 +274,8 @@ class _Terms:
         behind them is loaded by itself, for each row of lanes that know each other's, unless that
         is aligned."""
         gemm, found = self.gemm, 0.0
+        if not any(gemm.loads.shifted):
+            return found
         for read in gemm.reads:
             if not gemm.loads.shifted[read.side] or read.stored:
                 continue
@@ -292,12 +300,16 @@ class _Terms:
     def _work(self) -> float:
         """Cycles in which one SIMD computes the elements of a step that are not loaded as such."""
         tiling = self.tiling
+        if not self.gemm.made:
+            return 0.0
         each = sum(self.copied[read.side] * read.work for read in self.gemm.reads)
         return each * tiling.k_step * self.gemm.intrinsic.blocks / _SIMD_LANES
 
     def _turned_bytes(self) -> float:
         """Of a thread in a step: what lies across its tile in memory, and has to be turned."""
         gemm, tiling = self.gemm, self.tiling
+        if not any(gemm.loads.turned):
+            return 0.0
         turned = zip(tiling.block, gemm.loads.turned, strict=True)
         rows = self._bytes_of([own if is_turned else 0 for own, is_turned in turned])
         threads = tiling.wave_count * gemm.chip.wave_size
@@ -321,7 +333,7 @@ class _Terms:
     def _waited(self, coming: float, work: float) -> float:
         """Cycles of a step of one workgroup, whose loads are `coming` in so many before it computes
         elements of them: where those of two steps are in flight, the next ones come meanwhile."""
-        if self._loads_two():
+        if self.loads_two:
             return max(work, (coming + work) / self._ahead())
         return coming / self._ahead() + work
 
@@ -329,7 +341,7 @@ class _Terms:
         """Steps between asking for a tile and needing it."""
         tiling, gemm = self.tiling, self.gemm
         if not resources.is_direct(tiling, gemm.loads):
-            return _AHEAD + (_FURTHER if self._loads_two() else 0.0)
+            return _AHEAD + (_FURTHER if self.loads_two else 0.0)
         return tiling.stages - (
             _HALF if resources.takes_halves(tiling, gemm.intrinsic, gemm.loads) else _WHOLE
         )

@@ -35,6 +35,11 @@ class GemmOnChip:
         """The bytes of one k of A and B."""
         return k_bytes_of(self.reads)
 
+    @cached_property
+    def made(self) -> frozenset[int]:
+        """The sides of C whose elements are computed of what is loaded."""
+        return frozenset(read.side for read in self.reads if read.work)
+
     @property
     def sum_bytes(self) -> int:
         """Bytes of a sum, of which a split K makes several for each element of C."""

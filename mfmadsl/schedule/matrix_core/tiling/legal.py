@@ -108,6 +108,18 @@ def check_fits(
     check_parts(tiling, steps)
 
 
+def is_legal(
+    tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, k_bytes: KBytes, steps: int,
+    loads: Loads,
+) -> bool:  # fmt: skip
+    """Whether `check_fits` has nothing against a tiling."""
+    try:
+        check_fits(tiling, intrinsic, chip, k_bytes, steps, loads)
+    except ScheduleError:
+        return False
+    return True
+
+
 def check_whole_tiles(tiling: Tiling, intrinsic: Intrinsic) -> None:
     """Raise ScheduleError where a wave's tile is no number of tiles of the instruction."""
     for name, block, waves, rows in (

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
-from math import log2
+from math import ceil, log2
 
 from mfmadsl.model import Architecture, Intrinsic, Tiling
-from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.tiling.legal import check_fits
+from mfmadsl.schedule.matrix_core.tiling.legal import MOST_STAGES, is_legal
 from mfmadsl.schedule.matrix_core.tiling.resources import (
     KBytes,
     Loads,
@@ -35,6 +35,26 @@ def offered(
 ) -> tuple[Tiling, ...]:
     """Legal tilings of an instruction; of tiles that go straight into the LDS with two stages."""
     return tuple(_offered(intrinsic, chip, k_bytes, k, loads))
+
+
+@lru_cache(maxsize=64)
+def in_stages(
+    intrinsic: Intrinsic, chip: Architecture, k_bytes: KBytes, k: int, loads: Loads
+) -> tuple[tuple[Tiling, tuple[Tiling, ...]], ...]:
+    """Each of the tilings that are `offered`, and it with as many stages as it may have."""
+    found = []
+    for tiling in offered(intrinsic, chip, k_bytes, k, loads):
+        deeper = range(2, MOST_STAGES + 1) if loads.direct and tiling.stages > 1 else (1,)
+        steps = ceil(k / tiling.k_step)
+        legal: list[Tiling] = []
+        # Of so many parts and steps as are looked at, any number is legal or none.
+        for stages in deeper:
+            variant = replace(tiling, stages=stages)
+            if not is_legal(variant, intrinsic, chip, k_bytes, steps, loads):
+                break
+            legal.append(variant)
+        found.append((tiling, tuple(legal)))
+    return tuple(found)
 
 
 def _offered(
@@ -68,11 +88,8 @@ def _steps(
         tiling = Tiling(block, k_step, waves, intrinsic.name, k_pack, stages=stages)
         if wanted > _ROW_BYTES[-1] and stages == 1 and loads.direct and not loads.scattered:
             continue
-        try:
-            check_fits(tiling, intrinsic, chip, k_bytes, 1, loads)
-        except ScheduleError:
-            continue
-        yield tiling
+        if is_legal(tiling, intrinsic, chip, k_bytes, 1, loads):
+            yield tiling
 
 
 def _waves(block_m: int, block_n: int, intrinsic: Intrinsic) -> tuple[int, int] | None:

@@ -41,7 +41,7 @@ def k_step_bytes(tiling: Tiling, k_bytes: KBytes, copied: tuple[int, int] | None
     """The bytes of a step along K of a workgroup's rows of A and columns of B, of which so many
     are `copied`, or all."""
     rows = tiling.block if copied is None else copied
-    return tiling.k_step * sum(r * each for r, each in zip(rows, k_bytes, strict=True))
+    return tiling.k_step * (rows[0] * k_bytes[0] + rows[1] * k_bytes[1])
 
 
 def lds_bytes(
@@ -89,18 +89,17 @@ def registers(
     needs the fragments of two steps of half of A, and of all steps of B.
     """
     tiles = _tiles(tiling, intrinsic)
-    of_a, of_b = (
-        count * ceil(tiling.k_pack * lane_bytes(operand) / _WORD)
-        for count, operand in zip(tiles, (intrinsic.a, intrinsic.b), strict=True)
-    )
+    of_a = tiles[0] * ceil(tiling.k_pack * lane_bytes(intrinsic.a) / _WORD)
+    of_b = tiles[1] * ceil(tiling.k_pack * lane_bytes(intrinsic.b) / _WORD)
     fragments = 2 * (of_a + of_b)
     fetched_bytes = k_step_bytes(tiling, k_bytes, copied) * intrinsic.blocks
     threads = tiling.wave_count * intrinsic.wave_size
     fetched = 0 if is_direct(tiling, loads) else ceil(fetched_bytes / threads / _WORD)
-    sides = zip(tiling.block, k_bytes, loads.shifted, strict=True)
-    shifted = sum(rows * each for rows, each, odd in sides if odd)
-    shifted_bytes = shifted * tiling.k_step * intrinsic.blocks
-    fetched += ceil(shifted_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
+    if any(loads.shifted):
+        sides = zip(tiling.block, k_bytes, loads.shifted, strict=True)
+        shifted = sum(rows * each for rows, each, odd in sides if odd)
+        shifted_bytes = shifted * tiling.k_step * intrinsic.blocks
+        fetched += ceil(shifted_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
     # What was turned around is swizzled by more bits of a row: reads have more addresses.
     turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
     sums = tiles[0] * tiles[1] * intrinsic.c.register_count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mfmadsl.emulator.sanitizer.wait_states import lacking
+from mfmadsl.emulator.sanitizer.wait_states import lacking, ways
 from mfmadsl.emulator.text.assembly import parse_assembly
 from tests.emulator.sanitizer.message import compiled
 from tests.emulator.sanitizer.wait_states.joined import joined, kinds
@@ -46,3 +46,18 @@ def test_an_instruction_that_is_not_emulated_may_touch_each_operand() -> None:
         ].name
         == "v_of_nobody"
     )
+
+
+def test_ways_lead_over_labels_and_branches_and_past_what_is_not_read() -> None:
+    text = """
+first:
+	v_of_nobody v0, what:ever
+	s_cbranch_scc1 .last
+	s_branch first
+	s_setpc_b64 s[0:1]
+.last: ; %bb.1
+	s_cbranch_vccnz nowhere
+	s_nop 0
+	s_endpgm
+"""
+    assert ways(text) == [[1], [4, 2], [0], [], [5], [6], []]
