@@ -64,8 +64,8 @@ def grouped_schedule(
         sch = s_tir.Schedule(tvm.IRModule({"main": tiled.function}))
         plain = PlainProduct(
             sch.get_sblock(product.nest.name), _reads(product),
-            (tiled.tiles, taken.block[0], n, k), Memory("j", n, n, 4), ("A", "B", "C"),
-            in_whole_tiles=True,
+            (tiled.tiles, taken.block[0], n, k), Memory("j", n, n, _result_bytes(product)),
+            ("A", "B", "C"), in_whole_tiles=True,
         )  # fmt: skip
         _Builder(sch, plain, instruction, taken, chip, tiled.store, blocks).build()
         function = with_tables(function_of(sch), tiled.tables)
@@ -110,6 +110,12 @@ def _sizes(product: GroupedProduct) -> tuple[int, int]:
     """The bytes of an element of A and of B."""
     a, b, _ = product.types
     return int(tvm.DataType(a).bits) // 8, int(tvm.DataType(b).bits) // 8
+
+
+def _result_bytes(product: GroupedProduct) -> int:
+    """The bytes of an element of what is stored; of groups of columns a lane stores as many
+    together as it can."""
+    return 1 if group_columns(product.function) > 1 else 4
 
 
 def grouped_tiling(
@@ -160,9 +166,10 @@ def grouped_tilings(
     loads = loads_of(product.memories, sizes, chip)
     together = _together(product, chip)
 
+    instructions = [i for i in instructions if together.are_held_by(i)] or instructions
     named = {each.name: each for each in instructions}
     even, largest, others = (
-        ProductShape(rows, n, k, count, reads, 4, loads, together)
+        ProductShape(rows, n, k, count, reads, 4, loads)
         for rows, count in shapes_of_groups(groups, m)
     )
 
@@ -173,12 +180,13 @@ def grouped_tilings(
         return sum(estimate(each, tiling).seconds for each in on)
 
     offered = (each for shape in (even, others) for _, each in estimated(shape, instructions, chip))
-    found = {
-        row_by_row(replace(tiling, persistent=False), n, chip): None
+    plain = (
+        together.kept(replace(tiling, persistent=False), named[tiling.instruction])
         for tiling in offered
         if tiling.split_k == 1 and tiling.k_waves == 1
         if prologue is None or prod(tiling.block) <= _MOST_SUMS
-    }
+    )
+    found = {row_by_row(tiling, n, chip): None for tiling in plain if tiling is not None}
     if not found:
         raise ScheduleError(f"no tiling for {instructions[0].name} fits {chip.name}")
     return sorted(found, key=seconds)

@@ -17,10 +17,10 @@ from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, Expr, IterVar, PrimFunc
 
 from mfmadsl.passes.tir.expression import constant
-from mfmadsl.schedule.product.dataflow import fills
+from mfmadsl.schedule.product.after_groups import AfterGroups, after_groups
 from mfmadsl.schedule.product.described import plain_block
 from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory
-from mfmadsl.schedule.product.nest import Nest, is_sum, line, loads, nests, same
+from mfmadsl.schedule.product.nest import Nest, is_sum, loads, nests, same
 from mfmadsl.schedule.product.prologue import Prologue, prologue_of
 from mfmadsl.schedule.product.sum_of_products import sum_of_products, uses
 
@@ -30,7 +30,7 @@ class Groups:
     """A product with a matrix for each group of rows, and what is computed of its result.
 
     `axes` are i, j and k. The nest `table` tells the group of each row by the rows at which groups
-    end, and `after` what becomes of the result, if anything.
+    end, and `after` what becomes of the result, if anything does.
     """
 
     function: PrimFunc
@@ -38,7 +38,7 @@ class Groups:
     axes: tuple[IterVar, IterVar, IterVar]
     table: Nest
     ends: Buffer
-    after: Nest | None
+    after: AfterGroups | None
 
     @property
     def extents(self) -> tuple[int, int, int, int]:
@@ -166,7 +166,7 @@ def _found(function: PrimFunc, nest: Nest, table: Nest) -> GroupedProduct:
                 continue
             if any(load.source.same_as(group) for index in a.indices for load in loads(index)):
                 continue
-            after = what_follows(function, nest, table, (i, j))
+            after = after_groups(function, nest, table, (i, j))
             ends = ends_of(table)
             return GroupedProduct(function, nest, (i, j, sums[0]), table, ends, after, (a, b))
     raise nest.refusal(
@@ -185,46 +185,3 @@ def ends_of(table: Nest) -> Buffer:
     """The rows at which groups end, by which a table tells the group of each row."""
     (ends,) = (region.source for region in table.block.reads)
     return ends
-
-
-def what_follows(
-    function: PrimFunc, nest: Nest, table: Nest, places: tuple[IterVar, IterVar]
-) -> Nest | None:
-    """The element-wise block that reads the result, if there is one.
-
-    Raises ScheduleError for what follows otherwise.
-    """
-    result, group = nest.store.buffer, table.store.buffer
-    mine = nest.block, table.block
-    others = [each for each in nests(function) if not any(map(each.block.same_as, mine))]
-    for each in others:
-        if any(load.source.same_as(group) for load in loads(each.block)):
-            raise each.refusal(f"reads `{group.name}`, too, which only the product may")
-    readers = [e for e in others if any(x.source.same_as(result) for x in loads(e.block))]
-    if not readers:
-        if not any(result.same_as(parameter) for parameter in function.params):
-            raise nest.refusal(f"computes `{result.name}`, which is no parameter and is not read")
-        return None
-    (after, *more) = readers
-    if more or not isinstance(after.block.body, tirx.BufferStore) or not fills(after):
-        raise after.refusal(
-            "follows a product of groups: one element-wise block may, which writes each element of"
-            " a parameter; where there are more, write them as one"
-        )
-    if not any(after.store.buffer.same_as(parameter) for parameter in function.params):
-        raise after.refusal(
-            "follows a product of groups, and does not write a parameter: one element-wise block"
-            " may, or one that makes an MX output, but not one after the other; write the last in a"
-            " function of its own"
-        )
-    own = [axis.var for axis in after.block.iter_vars]
-    for load in loads(after.store):
-        if load.source.same_as(result) and not _is_own(load, own):
-            raise after.refusal(f"reads `{line(load)}`: it may read the element of its place")
-    if len(own) != len(places):
-        raise after.refusal("follows a product of groups, and has other axes than it")
-    return after
-
-
-def _is_own(load: TensorLoad, own: list[tirx.Var]) -> bool:
-    return len(load.indices) == len(own) and all(map(same, load.indices, own))

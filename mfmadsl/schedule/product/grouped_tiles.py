@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import tvm_ffi
 from tvm import s_tir, te, tirx
-from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Buffer, BufferStore, Expr, For, IfThenElse, IterVar, PrimFunc, SeqStmt, Stmt
@@ -207,21 +206,16 @@ def rows_stored(
     tile, row, column = (axis.var for axis in own)
     place = tirx.BufferLoad(tables.first, [tile]) + row
     sums = tirx.BufferLoad(result, [tile, row, column if order is None else order(column)])
-    before = found.nest.store
+    before = found.nest.store.buffer
     if found.after is None:
-        store = BufferStore(before.buffer, sums, [place, column])
+        store = BufferStore(before, sums, [place, column])
     else:
-        axes = [axis.var for axis in found.after.block.iter_vars]
-        moved = substitute(found.after.store, dict(zip(axes, (place, column), strict=True)))
-
-        def computed(load: TensorLoad) -> Expr:
-            return sums if load.source.same_as(before.buffer) else load
-
-        value = tvm_ffi.structural_map(moved.value, (TensorLoad, computed))
-        store = BufferStore(moved.buffer, value, list(moved.indices))
+        own_group = tirx.max(tirx.BufferLoad(tables.group, [tile]), 0)
+        known = {before: sums, found.table.store.buffer: own_group}
+        store = found.after.at(place, column, known)
     body = IfThenElse(place < tirx.BufferLoad(tables.last, [tile]), store, None)
-    known = {buffer: buffer for buffer in (store.buffer, *buffers([body]))}
-    reads, writes = get_sblock_access_region(SBlock(own, [], [], name, body), known)[:2]
+    accessed = {buffer: buffer for buffer in (store.buffer, *buffers([body]))}
+    reads, writes = get_sblock_access_region(SBlock(own, [], [], name, body), accessed)[:2]
     loops = [axis.var for axis in given]
     realize = SBlockRealize(loops, True, SBlock(own, reads, writes, name, body))
     return looped(loops, given, realize)
@@ -234,7 +228,8 @@ def in_tiles(
 
     They read the tables.
     """
-    gone = [found.table, *([] if found.after is None else [found.after])]
+    after = () if found.after is None else found.after.blocks
+    gone = [found.table, *after]
     new: list[Stmt] = []
     for statement in statements(found.function):
         if statement.same_as(found.nest.statement):
@@ -243,7 +238,7 @@ def in_tiles(
             new.append(statement)
     assert isinstance(found.function.body, s_tir.SBlockRealize)
     root = found.function.body.block
-    unused = [found.table.store.buffer, *([] if found.after is None else [found.nest.store.buffer])]
+    unused = [nest.store.buffer for nest in (*gone, *([found.nest] if after else []))]
     kept = [b for b in root.alloc_buffers if not any(map(b.same_as, unused))]
     own = [*allocated, tables.place, tables.group, tables.first, tables.last]
     return with_root(

@@ -143,13 +143,15 @@ def test_random_groups(seed: int) -> None:
 
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 def test_what_follows_is_computed_as_rows_are_stored(arch: str) -> None:
+    """Several blocks: a bias of the row's group, which another block makes, and two more."""
     m, n, k, groups = 90, 40, 64, 3
     a = te.placeholder((m, k), name="A", dtype="float16")
     ends = te.placeholder((groups,), name="ENDS", dtype="int32")
     b = te.placeholder((groups, n, k), name="B", dtype="float16")
-    bias = te.placeholder((n,), name="BIAS", dtype="float32")
+    bias = te.placeholder((groups, n), name="BIAS", dtype="float16")
     residual = te.placeholder((m, n), name="R", dtype="float16")
     group, r = group_of_rows(ends, m), te.reduce_axis((0, k), name="k")
+    twice = te.compute((groups, n), lambda e, j: bias[e, j].astype("float32") * 2.0, name="twice")
     c = te.compute(
         (m, n),
         lambda i, j: te.sum(
@@ -157,28 +159,32 @@ def test_what_follows_is_computed_as_rows_are_stored(arch: str) -> None:
         ),
         name="C",
     )
-    d = te.compute(
-        (m, n),
-        lambda i, j: (
-            tirx.max(c[i, j] + bias[j], tirx.const(0, "float32")).astype("float16") + residual[i, j]
-        ),
-        name="D",
-    )
+    biased = te.compute((m, n), lambda i, j: c[i, j] + twice[group[i], j], name="biased")
+    positive = te.compute((m, n), lambda i, j: tirx.max(biased[i, j], 0.0), name="positive")
+    d = te.compute((m, n), lambda i, j: positive[i, j].astype("float16") + residual[i, j], name="D")
     workload = te.create_prim_func([a, ends, b, bias, residual, d])
     left, right = numbers((m, k), "float16", 0), numbers((groups, n, k), "float16", 1)
-    plus, more = numbers((n,), "float32", 2), numbers((m, n), "float16", 3)
+    plus, more = numbers((groups, n), "float16", 2), numbers((m, n), "float16", 3)
     where, result = np.array([10, 71, m], "int32"), np.full((m, n), np.nan, np.float16)
     run(workload, arch, [left, where, right, plus, more, result])
-    product = np.maximum(expected(left, right, where) + plus, 0) + more
-    np.testing.assert_array_equal(result, product)
+    own = 2 * plus.astype(float)[(where[None, :-1] <= np.arange(m)[:, None]).sum(1)]
+    np.testing.assert_array_equal(result, np.maximum(expected(left, right, where) + own, 0) + more)
 
 
-def test_what_follows_at_other_places_is_refused() -> None:
-    workload = mfmadsl.grouped_matmul(48, 48, 64, 2, "float16", "float32")
-    a, ends, b = (
-        te.placeholder(list(each.shape), name=each.name, dtype=each.dtype)
-        for each in workload.params[:3]
-    )
+FOLLOWS: dict[str, Any] = {
+    "it may read the element of its place": lambda c, g: [lambda i, j: c[i, j] + c[j, i]],
+    "it may read the group of its row": lambda c, g: [lambda i, j: c[i, j] + g[j]],
+    "has to end in one parameter": lambda c, g: [
+        lambda i, j: c[i, j] + 1.0,
+        lambda i, j: c[i, j] * 2.0,
+    ],
+}
+
+
+@pytest.mark.parametrize("said", FOLLOWS)
+def test_what_follows_otherwise_is_refused(said: str) -> None:
+    a, b = (te.placeholder((48, 64), "float16", "A"), te.placeholder((2, 48, 64), "float16", "B"))
+    ends = te.placeholder((2,), name="ENDS", dtype="int32")
     group, r = group_of_rows(ends, 48), te.reduce_axis((0, 64), name="k")
     c = te.compute(
         (48, 48),
@@ -187,9 +193,9 @@ def test_what_follows_at_other_places_is_refused() -> None:
         ),
         name="C",
     )
-    d = te.compute((48, 48), lambda i, j: c[i, j] + c[j, i], name="D")
-    with pytest.raises(ScheduleError, match="it may read the element of its place"):
-        mfmadsl.gemm_schedule(te.create_prim_func([a, ends, b, d]), arch="gfx942")
+    results = [te.compute((48, 48), each, name="D") for each in FOLLOWS[said](c, group)]
+    with pytest.raises(ScheduleError, match=said):
+        mfmadsl.gemm_schedule(te.create_prim_func([a, ends, b, *results]), arch="gfx942")
 
 
 @pytest.mark.parametrize(
