@@ -20,7 +20,6 @@ from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.cases import (
     annotate_case,
     cases_for,
-    only_tiling,
     with_case_blocks,
 )
 from mfmadsl.schedule.matrix_core.group_output import with_group_output
@@ -29,6 +28,7 @@ from mfmadsl.schedule.matrix_core.result_copies import with_result_copies
 from mfmadsl.schedule.matrix_core.row_statistics import leaves_room, with_row_statistics
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.special import (
+    special_cases,
     special_name,
     special_schedule,
     special_tilings,
@@ -101,7 +101,7 @@ def gemm_schedule(
         return with_row_statistics(function_of(plain), statistics)
     product = understood(function, architecture(arch))
     if not isinstance(product, PrimFunc):
-        return special_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
+        return special_schedule(product, intrinsic, tiling, architecture(arch))
     function = prepared(product)
     nest = product_nest(function)
     chip = architecture(arch)
@@ -216,7 +216,9 @@ def gemm_cases(
     function, statistics = _parted(workload, intrinsic, architecture(arch))
     chip = architecture(arch)
     product = understood(function, chip)
-    if not isinstance(product, PrimFunc) or statistics is not None:
+    if not isinstance(product, PrimFunc):
+        return special_cases(product, intrinsic, chip)
+    if statistics is not None:
         return [Case(_tiling_of(product, statistics, intrinsic, chip))]
     function = prepared(product)
     return cases_for(function, product_nest(function), intrinsic, None, chip, one_launch)
