@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tvm import s_tir
-from tvm.tirx import PrimFunc
 
 MOST_EXPERTS = 1 << 16
 """Of which the ends of all are written out, where a kernel is described."""
@@ -38,11 +36,3 @@ def of_experts(left: Matrix, right: Matrix, ends: Ends) -> Matrix:
 def stacked(each: Sequence[Sequence[npt.NDArray[Any]]]) -> list[npt.NDArray[Any]]:
     """The arrays of all experts, with the expert before their other axes, of those of each."""
     return [np.stack(own) for own in zip(*each, strict=True)]
-
-
-def in_one_block(function: PrimFunc, blocks: Sequence[str]) -> PrimFunc:
-    """A product of experts with what follows it in one block, as its schedule takes it."""
-    sch = s_tir.Schedule(function)
-    for name in blocks:
-        sch.compute_inline(sch.get_sblock(name))
-    return sch.mod["main"]

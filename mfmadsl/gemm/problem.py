@@ -10,10 +10,10 @@ from tvm import te
 from tvm.tirx import PrimFunc
 
 from mfmadsl.argument import check_choice, check_extent, check_flag, check_list, check_type
-from mfmadsl.epilogue import STEPS, check_steps, fused, fused_blocks
+from mfmadsl.epilogue import STEPS, check_steps, fused
 from mfmadsl.error import ArgumentError
 from mfmadsl.gemm import blocks
-from mfmadsl.gemm.experts import MOST_EXPERTS, even_ends, in_one_block
+from mfmadsl.gemm.experts import MOST_EXPERTS, even_ends
 from mfmadsl.model import ELEMENT_TYPES, Intrinsic, Tiling, architecture
 from mfmadsl.schedule import (
     ScheduleError,
@@ -308,8 +308,6 @@ class Problem:
             written = self._described()
             if follows:
                 written = followed(written, lambda c: fused(c, self.epilogue, c_type))
-            if self.experts is not None:  # what follows it is one block
-                written = in_one_block(written, fused_blocks(self.epilogue))
             return written
         a, b, c = product(
             (self.m, self.n, self.k), (a_type, b_type, self.sum_type),

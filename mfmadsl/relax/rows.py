@@ -40,7 +40,7 @@ def row_schedule(function: PrimFunc) -> Schedule | None:
         return _scheduled(function, known)
     limits = list(_THREADS)
     cases = [_scheduled(function, each).mod["main"] for each in (*limits, limits[-1] + 1)]
-    return Schedule(tvm.IRModule({"main": of_cases(cases, length, limits)}))
+    return Schedule(tvm.IRModule({"main": of_cases(cases, length, [[each] for each in limits])}))
 
 
 def _length(function: PrimFunc) -> Expr | None:

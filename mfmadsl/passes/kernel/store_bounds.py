@@ -9,13 +9,15 @@ import tvm_ffi
 from tvm import tirx
 from tvm.tirx import AllocBuffer, BufferStore, Expr, For, IfThenElse, SeqStmt, Stmt
 
-from mfmadsl.passes.tir.expression import conjuncts_of, loads_of, scope_of
+from mfmadsl.passes.tir.device import reads_other_lanes
+from mfmadsl.passes.tir.expression import calls_of, conjuncts_of, loads_of, scope_of
 
 
 def asked_ahead(statement: Stmt) -> Stmt:
     """A statement with what all stores of a sequence to memory have as a condition asked before it.
 
     A thread that stores nothing would load for nothing, of tiles of which the parts may be missing.
+    But where lanes exchange values, one that stores nothing has what another one asks for.
     """
     if isinstance(statement, For):
         body = asked_ahead(statement.body)
@@ -66,7 +68,8 @@ def _has(conditions: list[Expr], one: Expr) -> bool:
 
 
 def _collect(statement: Stmt, conditions: tuple[Expr, ...], found: list[list[Expr]]) -> bool:
-    """Add the conditions of each store to memory; whether all else is of a thread's own."""
+    """Add the conditions of each store to memory and of each exchange between lanes; whether all
+    else is of a thread's own."""
     if isinstance(statement, SeqStmt):
         return all(_collect(each, conditions, found) for each in statement.seq)
     if isinstance(statement, For):
@@ -77,7 +80,7 @@ def _collect(statement: Stmt, conditions: tuple[Expr, ...], found: list[list[Exp
         )
     if isinstance(statement, BufferStore):
         scope = scope_of(statement.buffer)
-        if scope == "global":
+        if scope == "global" or any(map(reads_other_lanes, calls_of(statement.value))):
             found.append(list(conditions))
         return scope in ("global", "local")
     return isinstance(statement, AllocBuffer) and scope_of(statement.buffer) == "local"

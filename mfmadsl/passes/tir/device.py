@@ -157,3 +157,8 @@ def device_function(expression: Call) -> str:
         return ""
     name = str(getattr(expression.args[0], "value", ""))
     return name.removeprefix("mfmadsl.") if name.startswith("mfmadsl.") else ""
+
+
+def reads_other_lanes(expression: Call) -> bool:
+    """Whether a call gives a lane what another one has, which has to be active."""
+    return ".half.of." in device_function(expression)

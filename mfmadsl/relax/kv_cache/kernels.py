@@ -51,7 +51,7 @@ def cache_kernels(found: CacheAttention, arch: str) -> CacheKernels:
                                found, limit)
         for limit, case in cases
     ]  # fmt: skip
-    limits = [limit for limit, _ in cases]
+    limits = [[limit] for limit, _ in cases]
     joined = of_cases([*functions, found.function], _batches(found), limits, _is_ours(found))
     return CacheKernels(joined.with_attr("tirx.is_scheduled", True), tuple(cases))
 

@@ -20,7 +20,6 @@ from mfmadsl.schedule.matrix_core.builder import Builder
 from mfmadsl.schedule.matrix_core.cases import (
     annotate_case,
     cases_for,
-    only_tiling,
     with_case_blocks,
 )
 from mfmadsl.schedule.matrix_core.group_output import with_group_output
@@ -29,6 +28,7 @@ from mfmadsl.schedule.matrix_core.result_copies import with_result_copies
 from mfmadsl.schedule.matrix_core.row_statistics import leaves_room, with_row_statistics
 from mfmadsl.schedule.matrix_core.selection import ranked, selected, tuned
 from mfmadsl.schedule.matrix_core.special import (
+    special_cases,
     special_name,
     special_schedule,
     special_tilings,
@@ -36,6 +36,7 @@ from mfmadsl.schedule.matrix_core.special import (
 from mfmadsl.schedule.matrix_core.tiling.cases import Case
 from mfmadsl.schedule.matrix_core.tiling.tuned import Key, key_of
 from mfmadsl.schedule.product.cases import CaseBlocks
+from mfmadsl.schedule.product.column_groups import GroupOutput
 from mfmadsl.schedule.product.dataflow import check_bound, check_consumers, unrelated
 from mfmadsl.schedule.product.described import described_product
 from mfmadsl.schedule.product.group_output import group_output
@@ -87,7 +88,7 @@ def gemm_schedule(
         plain = gemm_schedule(copied.workload, intrinsic, arch, tiling)
         whole = with_result_copies(function_of(plain), copied)
         return s_tir.Schedule(tvm.IRModule({"main": whole}))
-    if (output := group_output(function)) is not None:
+    if (output := _output_of(function, intrinsic, architecture(arch))) is not None:
         plain = gemm_schedule(output.workload, intrinsic, arch, tiling)
         whole = with_group_output(function_of(plain), output)
         return s_tir.Schedule(tvm.IRModule({"main": whole}))
@@ -100,7 +101,7 @@ def gemm_schedule(
         return with_row_statistics(function_of(plain), statistics)
     product = understood(function, architecture(arch))
     if not isinstance(product, PrimFunc):
-        return special_schedule(product, intrinsic, only_tiling(tiling), architecture(arch))
+        return special_schedule(product, intrinsic, tiling, architecture(arch))
     function = prepared(product)
     nest = product_nest(function)
     chip = architecture(arch)
@@ -174,7 +175,7 @@ def gemm_tiling(
     It is the one that `mfmadsl tune` found the fastest, where MFMADSL_TUNED names its folder and
     the product is one of those tuned; else that which should be the fastest by the formula.
     """
-    function, statistics = _parted(workload)
+    function, statistics = _parted(workload, intrinsic, architecture(arch))
     chip = architecture(arch)
     return _tiling_of(understood(function, chip), statistics, intrinsic, chip)
 
@@ -212,10 +213,12 @@ def gemm_cases(
     gives it memory with zeros in it, as `Kernel.launches` does, and TVM does not.
     """
     check_flag("one_launch", one_launch)
-    function, statistics = _parted(workload)
+    function, statistics = _parted(workload, intrinsic, architecture(arch))
     chip = architecture(arch)
     product = understood(function, chip)
-    if not isinstance(product, PrimFunc) or statistics is not None:
+    if not isinstance(product, PrimFunc):
+        return special_cases(product, intrinsic, chip)
+    if statistics is not None:
         return [Case(_tiling_of(product, statistics, intrinsic, chip))]
     function = prepared(product)
     return cases_for(function, product_nest(function), intrinsic, None, chip, one_launch)
@@ -227,7 +230,7 @@ def is_tuned(
     arch: str = DEFAULT_ARCH,
 ) -> bool:
     """Whether the tiling of `gemm_tiling` is one that `mfmadsl tune` found."""
-    product = understood_workload(workload, arch)
+    product = understood_workload(workload, arch, intrinsic)
     if not isinstance(product, PrimFunc):
         return False
     return tuned(_normalised(product), intrinsic, architecture(arch)) is not None
@@ -239,7 +242,7 @@ def gemm_tilings(
     arch: str = DEFAULT_ARCH,
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
-    product = understood_workload(workload, arch)
+    product = understood_workload(workload, arch, intrinsic)
     if not isinstance(product, PrimFunc):
         return special_tilings(product, intrinsic, architecture(arch))
     return ranked(_normalised(product), intrinsic, architecture(arch))
@@ -256,20 +259,43 @@ def tuning_key(workload: PrimFunc | tvm.IRModule, arch: str = DEFAULT_ARCH) -> K
     return key
 
 
-def understood_workload(workload: PrimFunc | tvm.IRModule, arch: str) -> Understood:
+def understood_workload(
+    workload: PrimFunc | tvm.IRModule, arch: str, intrinsic: Intrinsic | str | None = None
+) -> Understood:
     """The product of a workload, without results of groups of columns and statistics of rows.
 
     Raises ScheduleError as `understood` does.
     """
-    return understood(_parted(workload)[0], architecture(arch))
+    chip = architecture(arch)
+    return understood(_parted(workload, intrinsic, chip)[0], chip)
 
 
-def _parted(workload: PrimFunc | tvm.IRModule) -> tuple[PrimFunc, RowStatistics | None]:
+def _output_of(
+    function: PrimFunc, intrinsic: Intrinsic | str | None, chip: Architecture
+) -> GroupOutput | None:
+    """The results of groups of columns that a function has.
+
+    Groups of what pairs of columns make have twice as many: where no wave stores these together,
+    the pairs are made by a kernel before that compares.
+    """
+    output = group_output(function)
+    if output is None or output.pairs is None:
+        return output
+    try:
+        gemm_tiling(output.workload, intrinsic, chip.name)
+    except ScheduleError:
+        return group_output(function, of_pairs=False)
+    return output
+
+
+def _parted(
+    workload: PrimFunc | tvm.IRModule, intrinsic: Intrinsic | str | None, chip: Architecture
+) -> tuple[PrimFunc, RowStatistics | None]:
     """The function of a workload without these and copies of its result, and the statistics."""
     function = prim_func("workload", workload, ScheduleError)
     if (copies := result_copies(function)) is not None:
         function = copies.workload
-    if (output := group_output(function)) is not None:
+    if (output := _output_of(function, intrinsic, chip)) is not None:
         function = output.workload
     statistics = row_statistics(function)
     return function if statistics is None else statistics.workload, statistics

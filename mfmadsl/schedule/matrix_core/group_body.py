@@ -52,11 +52,25 @@ class Body(ABC):
         """The values of a row."""
         return len(self.rows[0].values)
 
+    @property
+    def width(self) -> int:
+        """The values of a group."""
+        return self.output.width
+
+    @property
+    def alike(self) -> int:
+        """How many lanes side by side have the same values."""
+        return 1
+
     @cached_property
     def elements(self) -> Buffer:
         """The lane's elements."""
         shape = [len(self.rows), self.count]
-        return tirx.decl_buffer(shape, self.output.dtype, "element", scope="local")
+        return tirx.decl_buffer(shape, self._dtype, "element", scope="local")
+
+    @property
+    def _dtype(self) -> str:
+        return self.output.dtype
 
     @cached_property
     def octets(self) -> Buffer:
@@ -118,17 +132,21 @@ class Body(ABC):
             exchanged += before
             stores.append(store)
         made = in_sequence(stores)
-        if conditions := self.rows[row].conditions:
+        if conditions := [*self.rows[row].conditions, *self._alone()]:
             made = tirx.IfThenElse(tirx.all(*conditions), made, None)
         return exchanged, made
+
+    def _alone(self) -> Sequence[Expr]:
+        """Under which conditions a lane is the one of those alike that stores."""
+        return ()
 
     def _stored(self, result: Output, row: int) -> tuple[list[Stmt], Stmt]:
         """A result, by each lane or the first one of the group; before it, what lanes exchange."""
         to = self.results[result.buffer]
         *rows, column = self.rows[row].place
-        number = tirx.floordiv(tirx.floormod(column, self.output.width), self.count)
+        number = tirx.floordiv(tirx.floormod(column, self.width), self.count)
         if result.of_group:
-            group = tirx.floordiv(column, self.output.width)
+            group = tirx.floordiv(column, self.width)
             value = self._of_group(result, row)
             return [], _if_first(number, BufferStore(to, value, [*rows, group]))
         values = [self._of_element(result, row, n, number) for n in range(self.count)]
@@ -152,7 +170,9 @@ class Body(ABC):
             return [], in_sequence(stores)
         known = tirx.BufferLoad(self.octets, [row])
         own = BufferStore(self.octets, codes[0], [row])
-        both = BufferStore(self.octets, known | other_half(known, _NIBBLES) << 4, [row])
+        both = BufferStore(
+            self.octets, known | other_half(known, _NIBBLES * self.alike) << 4, [row]
+        )
         store = BufferStore(to, known.astype("uint8"), [*rows, place])
         return [own, both], _if_first(tirx.floormod(number, _NIBBLES), store)
 
@@ -160,18 +180,10 @@ class Body(ABC):
         self, value: Expr, result: Output, place: Sequence[Expr], known: Mapping[Var, Expr]
     ) -> Expr:
         """A value of a result at a place, of what is known."""
-        known = dict(known)
-        for axis, index in zip(result.at, place, strict=True):
-            if isinstance(axis, Var):
-                known[axis] = index if index.ty == axis.ty else index.astype(str(axis.ty.dtype))
-
-        def load(found: TensorLoad) -> Expr:
-            return tirx.BufferLoad(self.own.get(found.source, found.source), list(found.indices))
-
-        return mapped(substitute(value, known), (TensorLoad, load))
+        return put(value, dict(known), result.at, place, self.own)
 
 
-class _ComparingBody(Body):
+class ComparingBody(Body):
     """A group's elements are compared."""
 
     @property
@@ -202,18 +214,19 @@ class _ComparingBody(Body):
                 known = choice(known, substitute(self.comparison.compared, element))
             yield BufferStore(self.groups, known, [row])
         lanes = 1
-        while lanes * self.count < self.output.width:
+        while lanes * self.count < self.width:
             lanes *= 2
             for row in rows:
                 group = self._group(row)
-                yield BufferStore(self.groups, choice(group, other_half(group, lanes)), [row])
+                other = other_half(group, lanes * self.alike)
+                yield BufferStore(self.groups, choice(group, other), [row])
 
     def _group(self, row: int) -> Expr:
         return tirx.BufferLoad(self.groups, [row])
 
     def _of_group(self, result: Output, row: int) -> Expr:
         *rows, column = self.rows[row].place
-        place = [*rows, tirx.floordiv(column, self.output.width)]
+        place = [*rows, tirx.floordiv(column, self.width)]
         known = {self.comparison.group: self._group(row)}
         return self._put(result.values[0], result, place, known)
 
@@ -226,7 +239,7 @@ class _ComparingBody(Body):
         return self._put(result.values[0], result, [*rows, column + n], known)
 
 
-class _PairBody(Body):
+class PairBody(Body):
     """Two elements are known to both."""
 
     @cached_property
@@ -260,7 +273,7 @@ class _PairBody(Body):
             self._of_both(result, row, n, both)
             for n, both in enumerate(((own, other), (other, own)))
         )
-        return tirx.Select(_is_first(number), even, odd)
+        return tirx.Select(is_first(number), even, odd)
 
     def _of_both(self, result: Output, row: int, n: int, both: tuple[Expr, Expr]) -> Expr:
         """The value of the n-th element, or of the pair itself, of the two elements."""
@@ -271,21 +284,29 @@ class _PairBody(Body):
         return self._put(result.values[n], result, [*rows, pair], known)
 
 
-def body_of(
-    output: GroupOutput, own: Mapping[Buffer, Buffer], results: Mapping[Buffer, Buffer],
-    rows: Sequence[RowPart],
-) -> Body:  # fmt: skip
-    """What a lane does for an output."""
-    kind = _ComparingBody if isinstance(output.knows, ComparedGroup) else _PairBody
-    return kind(output, own, results, rows)
+def put(
+    value: Expr, known: dict[Var, Expr], at: Sequence[Expr], place: Sequence[Expr],
+    own: Mapping[Buffer, Buffer],
+) -> Expr:  # fmt: skip
+    """A value of what is known and of the axes `at` as indices of a place, which reads `own`
+    parameters."""
+    for axis, index in zip(at, place, strict=True):
+        if isinstance(axis, Var):
+            known[axis] = index if index.ty == axis.ty else index.astype(str(axis.ty.dtype))
+
+    def load(found: TensorLoad) -> Expr:
+        return tirx.BufferLoad(own.get(found.source, found.source), list(found.indices))
+
+    return mapped(substitute(value, known), (TensorLoad, load))
 
 
 def _if_first(number: Expr, statement: Stmt) -> Stmt:
     """A statement of the lane of number 0."""
-    return tirx.IfThenElse(_is_first(number), statement, None)
+    return tirx.IfThenElse(is_first(number), statement, None)
 
 
-def _is_first(number: Expr) -> Expr:
+def is_first(number: Expr) -> Expr:
+    """Whether a lane's number is 0."""
     return tirx.EQ(number, tirx.IntImm(str(number.ty.dtype), 0))
 
 

@@ -29,7 +29,8 @@ from mfmadsl.passes.tir.expression import (
 )
 from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.error import ScheduleError
-from mfmadsl.schedule.matrix_core.group_body import Body, RowPart, body_of
+from mfmadsl.schedule.matrix_core.gated_body import body_of
+from mfmadsl.schedule.matrix_core.group_body import Body, RowPart
 from mfmadsl.schedule.matrix_core.group_lanes import LaneGroup
 from mfmadsl.schedule.product.added_nest import again
 from mfmadsl.schedule.product.column_groups import GroupOutput

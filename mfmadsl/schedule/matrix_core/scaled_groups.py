@@ -25,8 +25,8 @@ from mfmadsl.schedule.matrix_core.block_scaled_tiling import (
     estimator,
     offered_tilings,
 )
+from mfmadsl.schedule.matrix_core.group_choice import shapes_of_groups
 from mfmadsl.schedule.matrix_core.group_order import blocks_at_a_time, row_by_row
-from mfmadsl.schedule.matrix_core.grouped import shapes_of_groups
 from mfmadsl.schedule.matrix_core.instruction import counting_up
 from mfmadsl.schedule.matrix_core.stage import Staged
 from mfmadsl.schedule.product.dataflow import check_bound
@@ -48,8 +48,9 @@ def scaled_groups_schedule(
     """
     taken = _tiling(product, intrinsic, tiling, chip)
     tile = load_intrinsic(counting_up(unscaled(find(taken.instruction))), taken.k_pack)
-    groups, m, n, _ = product.extents
-    blocks = blocks_at_a_time(taken, -(-m // groups), n, chip)
+    groups, n, _ = product.extents
+    assert isinstance(product.rows, int)
+    blocks = blocks_at_a_time(taken, -(-product.rows // groups), n, chip)
     with tvm_refusal("workload", ScheduleError):
         columns = columns_in_tiles(product.scaled, tile, taken, chip)
         tiles = *taken.block, parts_of_scaled(product.scaled, taken)[1]
@@ -106,7 +107,9 @@ def scaled_groups_tilings(
     product: ScaledGroups, intrinsic: Intrinsic | str | None, chip: Architecture
 ) -> list[Tiling]:
     """The legal tilings that are worth a look, that which should be the fastest first."""
-    groups, m, *_ = product.extents
+    groups, n, _ = product.extents
+    assert isinstance(product.rows, int)
+    m = product.rows
     even, largest, others = (product.of_rows(*each) for each in shapes_of_groups(groups, m))
     estimates = [estimator(each, chip) for each in (even, largest, others)]
 
@@ -115,7 +118,7 @@ def scaled_groups_tilings(
         return sum(estimate(tiling).seconds for estimate in estimates)
 
     offered = {
-        row_by_row(tiling, product.extents[2], chip): None
+        row_by_row(tiling, n, chip): None
         for shape in (even, others)
         for tiling in offered_tilings(shape, intrinsic, chip)
         if tiling.split_k == 1

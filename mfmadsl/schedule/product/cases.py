@@ -78,17 +78,22 @@ def with_copies(
 
 
 def of_cases(
-    functions: Sequence[PrimFunc], extent: Expr, limits: Sequence[int], where: Expr | None = None
-) -> PrimFunc:
+    functions: Sequence[PrimFunc], extent: Expr, limits: Sequence[Sequence[int]],
+    where: Expr | None = None,
+) -> PrimFunc:  # fmt: skip
     """One function of several that compute the same of the same parameters: each but the last is
-    for extents up to its limit, and only where a condition holds, if there is one."""
+    for extents up to its limits, as a `Case` has them, and only where a condition holds, if there
+    is one; the last one takes what is left."""
     found: list[Stmt] = []
     for number, function in enumerate(functions):
         assert isinstance(function.body, SBlockRealize)
         name = f"case_{number + 1}"
         told: dict[str, object] = {EXTENT: extent, PRODUCT: "case"}
-        told |= {UP_TO: [limits[number]]} if number < len(limits) else {REST: 1}
-        if where is not None and number < len(limits):
+        if number < len(limits) and limits[number]:
+            told[UP_TO] = list(limits[number])
+        if number == len(functions) - 1:
+            told[REST] = 1
+        elif where is not None:
             told[WHERE] = where
         case = with_parts(_copied(function.body.block), name=name, annotations=told)
         found.append(SBlockRealize([], True, case))

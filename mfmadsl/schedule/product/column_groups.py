@@ -66,11 +66,23 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class PairValue:
+    """What is made of each pair of columns, such as a gated activation: a `value` of `dtype` of the
+    two `elements`, at the place `at` among such values."""
+
+    elements: tuple[Var, Var]
+    at: tuple[Expr, ...]
+    value: Expr
+    dtype: str
+
+
+@dataclass(frozen=True)
 class GroupOutput:
     """What is made of groups of `width` neighbouring columns of a product.
 
     `workload` is the product without it, which stores elements of `dtype` in `stand_in`, a
-    parameter in the place of that of the first result. A group `knows` what its values are made of.
+    parameter in the place of that of the first result. A group `knows` what its values are made of:
+    of its elements, or of what each of its `pairs` of elements makes.
     """
 
     function: PrimFunc
@@ -80,6 +92,7 @@ class GroupOutput:
     dtype: str
     knows: ComparedGroup | Pair
     outputs: tuple[Output, ...]
+    pairs: PairValue | None = None
 
 
 def group_columns(function: PrimFunc) -> int:
@@ -153,7 +166,7 @@ def with_stand_in(
     """(the function that stores elements in a stand-in, and not what blocks that are left out make;
     the stand-in, which is a parameter in the place of one of their results)."""
     stand_in = tirx.decl_buffer(exact.shape, _STAND_IN, result.name)
-    unread = _with_what_they_read(function, left_out, exact)
+    unread = with_what_they_read(function, left_out, exact)
     kept: list[Stmt] = [each for each in statements(function) if not _is_of(each, unread)]
     axes = list(axes_of(exact.shape))
     places = [axis.var for axis in axes]
@@ -172,7 +185,7 @@ def with_stand_in(
     return plain.with_attr(COLUMNS_TOGETHER, width), stand_in
 
 
-def _with_what_they_read(function: PrimFunc, left_out: Sequence[Nest], exact: Buffer) -> list[Nest]:
+def with_what_they_read(function: PrimFunc, left_out: Sequence[Nest], exact: Buffer) -> list[Nest]:
     """Blocks, and the element-wise ones that make what they alone read beside the elements."""
     found = list(left_out)
     others = accesses(function)

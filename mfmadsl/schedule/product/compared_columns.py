@@ -40,6 +40,7 @@ from mfmadsl.schedule.product.nest import (
     loads,
     same,
 )
+from mfmadsl.schedule.product.paired_columns import pair_value
 
 _WIDEST = 32  # columns of a group: those of a wave's neighbouring lanes
 _COMPARED = frozenset(
@@ -49,8 +50,11 @@ _COMPARED = frozenset(
 _NIBBLE = "float4_e2m1fn"  # two of which are a byte
 
 
-def compared_output(function: PrimFunc) -> GroupOutput | None:
+def compared_output(function: PrimFunc, of_pairs: bool = True) -> GroupOutput | None:
     """The results of groups of columns that a function has, None where it has none.
+
+    Where what is compared is made of pairs of columns, as gated activations are, it is made in the
+    same kernel if `of_pairs`, and else in one before that compares.
 
     Raises ScheduleError, with the name of the block, for results that only look like it.
     """
@@ -61,7 +65,7 @@ def compared_output(function: PrimFunc) -> GroupOutput | None:
         return None
     if len(found) > 1:
         raise found[1].refusal("compares columns of a product, as another block does")
-    return _GroupNests(function, every, found[0], of_product).output()
+    return _GroupNests(function, every, found[0], of_product).output(of_pairs)
 
 
 def _compares(nest: Nest) -> bool:
@@ -99,7 +103,7 @@ class _GroupNests:
     reduction: Nest
     of_product: Sequence[Buffer]
 
-    def output(self) -> GroupOutput:
+    def output(self, of_pairs: bool) -> GroupOutput:
         """What they make."""
         found = _choice(self.reduction.store)
         assert found is not None
@@ -128,11 +132,17 @@ class _GroupNests:
         whole = [each for each in outputs if not each.of_group]
         if not whole:
             raise self.reduction.refusal("compares columns, and no result has an element for each")
-        left_out = [self.reduction, *after]
-        workload, stand_in = with_stand_in(self.function, exact, left_out, whole[0].buffer, width)
+        pairs = pair_value(self.function, exact) if of_pairs else None
+        left_out, held, pair = [self.reduction, *after], exact, None
+        if pairs is not None:
+            (sums, pair), width = pairs, width * 2
+            held = sums.store.buffer
+            left_out = made_of(self.every, held)
+        result = whole[0].buffer
+        workload, stand_in = with_stand_in(self.function, held, left_out, result, width)
         comparison = ComparedGroup(choice, first, values.compared(compared), element, group)
         return GroupOutput(
-            self.function, workload, stand_in, width, str(exact.dtype), comparison, outputs
+            self.function, workload, stand_in, width, str(held.dtype), comparison, outputs, pair
         )
 
     def _first(self) -> Expr:

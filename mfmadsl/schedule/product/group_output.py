@@ -9,9 +9,10 @@ from mfmadsl.schedule.product.compared_columns import compared_output
 from mfmadsl.schedule.product.paired_columns import paired_output
 
 
-def group_output(function: PrimFunc) -> GroupOutput | None:
-    """The results of groups of columns that a function has, None where it has none.
+def group_output(function: PrimFunc, of_pairs: bool = True) -> GroupOutput | None:
+    """The results of groups of columns that a function has, None where it has none; groups of what
+    is made of pairs, as far as those may be `of_pairs`.
 
     Raises ScheduleError, with the name of the block, for a comparison that only looks like one.
     """
-    return compared_output(function) or paired_output(function)
+    return compared_output(function, of_pairs) or paired_output(function)

@@ -18,9 +18,10 @@ from tvm.tirx import Buffer, Expr, IterVar, PrimFunc
 
 from mfmadsl.passes.tir.expression import constant
 from mfmadsl.passes.tir.walk import walk
-from mfmadsl.schedule.product.dataflow import fills
+from mfmadsl.schedule.product.after_groups import AfterGroups, after_groups
 from mfmadsl.schedule.product.described import plain_block
-from mfmadsl.schedule.product.memory import UNKNOWN, Memory, argument_load, memory
+from mfmadsl.schedule.product.launch_symbols import with_launch_symbols
+from mfmadsl.schedule.product.memory import UNKNOWN, Extent, Memory, argument_load, memory
 from mfmadsl.schedule.product.nest import Nest, is_sum, line, loads, nests, same
 from mfmadsl.schedule.product.prologue import Prologue, prologue_of
 from mfmadsl.schedule.product.sum_of_products import sum_of_products, uses
@@ -31,7 +32,7 @@ class Groups:
     """A product with a matrix for each group of rows, and what is computed of its result.
 
     `axes` are i, j and k. The nest `table` tells the group of each row by the rows at which groups
-    end, and `after` what becomes of the result, if anything.
+    end, and `after` what becomes of the result, if anything does.
     """
 
     function: PrimFunc
@@ -39,13 +40,26 @@ class Groups:
     axes: tuple[IterVar, IterVar, IterVar]
     table: Nest
     ends: Buffer
-    after: Nest | None
+    after: AfterGroups | None
 
     @property
-    def extents(self) -> tuple[int, int, int, int]:
-        """The number of groups, M, N and K."""
-        m, n, k = (constant(axis.dom.extent) or 0 for axis in self.axes)
-        return constant(self.ends.shape[0]) or 0, m, n, k
+    def rows(self) -> Extent:
+        """M: a number, or what a launch finds it to be."""
+        extent = self.axes[0].dom.extent
+        known = constant(extent)
+        return extent if known is None else known
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """The number of groups, N and K."""
+        groups, n, k = (
+            constant(extent)
+            for extent in (self.ends.shape[0], *(axis.dom.extent for axis in self.axes[1:]))
+        )
+        assert groups is not None
+        assert n is not None
+        assert k is not None
+        return groups, n, k
 
 
 @dataclass(frozen=True)
@@ -81,7 +95,7 @@ class GroupedProduct(Groups):
         return prologue_of(self.function, load, [j], [k])
 
 
-def group_of_rows(ends: te.Tensor, rows: int) -> te.Tensor:
+def group_of_rows(ends: te.Tensor, rows: Extent) -> te.Tensor:
     """The group of each row: how many of the groups before the last one end at it or before."""
     e = te.reduce_axis((0, ends.shape[0] - 1), name="e")
     one, none = tirx.const(1, "int32"), tirx.const(0, "int32")
@@ -97,8 +111,10 @@ def grouped_product(function: PrimFunc) -> GroupedProduct | None:
 
     Raises ScheduleError, with the name of the block, for what no schedule is made of.
     """
-    if (found := sum_of_groups(function)) is not None:
-        return _found(function, *found)
+    if sum_of_groups(function) is not None:
+        function = with_launch_symbols(function)
+        if (found := sum_of_groups(function)) is not None:
+            return _found(function, *found)
     _refuse_other_tables([nest for nest in nests(function) if is_sum(nest)])
     return None
 
@@ -120,8 +136,8 @@ def _is_table(nest: Nest) -> bool:
     counted = [region.source for region in block.reads]
     if len(block.iter_vars) != 2 or len(counted) != 1 or len(counted[0].shape) != 1:
         return False
-    groups, rows = constant(counted[0].shape[0]), constant(block.iter_vars[0].dom.extent)
-    if groups is None or rows is None or groups < 2 or str(counted[0].dtype) != "int32":
+    groups, rows = constant(counted[0].shape[0]), block.iter_vars[0].dom.extent
+    if groups is None or groups < 2 or str(counted[0].dtype) != "int32":
         return False
     ends = te.placeholder((groups,), name="ENDS", dtype="int32")
     (other,) = nests(te.create_prim_func([ends, group_of_rows(ends, rows)]))
@@ -143,8 +159,8 @@ def _refuse_other_tables(sums: list[Nest]) -> None:
             if nest is not table and _chooses(nest, table):
                 raise table.refusal(
                     f"sums the index of what `{nest.name}` reads, but not as a product of groups"
-                    " does, for a known number of rows: sum(if_then_else(ends[e] <= i, 1, 0)) over"
-                    " all ends, of int32, but the last; `grouped_matmul` writes it"
+                    " does: sum(if_then_else(ends[e] <= i, 1, 0)) over all ends, of int32, but the"
+                    " last; `grouped_matmul` writes it"
                 )
 
 
@@ -155,8 +171,6 @@ def _found(function: PrimFunc, nest: Nest, table: Nest) -> GroupedProduct:
     sums = [axis for axis in nest.block.iter_vars if axis.iter_type == IterVar.CommReduce]
     if len(places) != 2 or len(sums) != 1:
         raise nest.refusal("has other loops than rows, columns and k, and a matrix for each group")
-    if any(constant(axis.dom.extent) is None for axis in nest.block.iter_vars):
-        raise nest.refusal("has a matrix for each group, and an extent that is a symbol")
     for a, b in ((product.first, product.second), (product.second, product.first)):
         for i, j in (places, places[::-1]):
             chosen = tirx.BufferLoad(group, [i.var])
@@ -167,13 +181,29 @@ def _found(function: PrimFunc, nest: Nest, table: Nest) -> GroupedProduct:
                 continue
             if any(load.source.same_as(group) for index in a.indices for load in loads(index)):
                 continue
-            after = what_follows(function, nest, table, (i, j))
+            check_extents(nest, (i, j, sums[0]))
+            after = after_groups(function, nest, table, (i, j))
             ends = ends_of(table)
             return GroupedProduct(function, nest, (i, j, sums[0]), table, ends, after, (a, b))
     raise nest.refusal(
         f"reads `{group.name}`, the group of a row, but is not C[row, column] += A[row, k]"
         f" * B[{group.name}[row], column, k]"
     )
+
+
+def check_extents(nest: Nest, axes: tuple[IterVar, IterVar, IterVar]) -> None:
+    """Raises ScheduleError unless N and K are numbers, and M one or of symbols of 32 bits."""
+    rows, *others = (axis.dom.extent for axis in axes)
+    if any(constant(extent) is None for extent in others):
+        raise nest.refusal(
+            "has a matrix for each group, and a number of columns or of k that is a symbol: only"
+            " that of rows may be one"
+        )
+    if constant(rows) is None and str(rows.ty.dtype) != "int32":
+        raise nest.refusal(
+            f"has a matrix for each group, and `{line(rows)}` rows, of {rows.ty.dtype}: give the"
+            " symbol 32 bits, as `te.var` does"
+        )
 
 
 def _variables(index: Expr) -> list[tirx.Var]:
@@ -186,46 +216,3 @@ def ends_of(table: Nest) -> Buffer:
     """The rows at which groups end, by which a table tells the group of each row."""
     (ends,) = (region.source for region in table.block.reads)
     return ends
-
-
-def what_follows(
-    function: PrimFunc, nest: Nest, table: Nest, places: tuple[IterVar, IterVar]
-) -> Nest | None:
-    """The element-wise block that reads the result, if there is one.
-
-    Raises ScheduleError for what follows otherwise.
-    """
-    result, group = nest.store.buffer, table.store.buffer
-    mine = nest.block, table.block
-    others = [each for each in nests(function) if not any(map(each.block.same_as, mine))]
-    for each in others:
-        if any(load.source.same_as(group) for load in loads(each.block)):
-            raise each.refusal(f"reads `{group.name}`, too, which only the product may")
-    readers = [e for e in others if any(x.source.same_as(result) for x in loads(e.block))]
-    if not readers:
-        if not any(result.same_as(parameter) for parameter in function.params):
-            raise nest.refusal(f"computes `{result.name}`, which is no parameter and is not read")
-        return None
-    (after, *more) = readers
-    if more or not isinstance(after.block.body, tirx.BufferStore) or not fills(after):
-        raise after.refusal(
-            "follows a product of groups: one element-wise block may, which writes each element of"
-            " a parameter; where there are more, write them as one"
-        )
-    if not any(after.store.buffer.same_as(parameter) for parameter in function.params):
-        raise after.refusal(
-            "follows a product of groups, and does not write a parameter: one element-wise block"
-            " may, or one that makes an MX output, but not one after the other; write the last in a"
-            " function of its own"
-        )
-    own = [axis.var for axis in after.block.iter_vars]
-    for load in loads(after.store):
-        if load.source.same_as(result) and not _is_own(load, own):
-            raise after.refusal(f"reads `{line(load)}`: it may read the element of its place")
-    if len(own) != len(places):
-        raise after.refusal("follows a product of groups, and has other axes than it")
-    return after
-
-
-def _is_own(load: TensorLoad, own: list[tirx.Var]) -> bool:
-    return len(load.indices) == len(own) and all(map(same, load.indices, own))

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tvm import s_tir, te, tirx
-from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Buffer, BufferStore, Expr, For, IfThenElse, IterVar, PrimFunc, SeqStmt, Stmt
@@ -23,6 +22,7 @@ from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.added_nest import again, element_wise, looped, renamed_block, unique
 from mfmadsl.schedule.product.described import axes_of
 from mfmadsl.schedule.product.grouped import GroupedProduct, Groups
+from mfmadsl.schedule.product.memory import Extent
 from mfmadsl.schedule.product.nest import Nest, block_names, buffers, nests, substitute
 from mfmadsl.schedule.product.whole_tiles import Order, inside, whole_extents
 
@@ -47,7 +47,7 @@ class TiledGroups:
     block `store` that puts rows where they belong; nothing computes the `tables` yet."""
 
     function: PrimFunc
-    tiles: int
+    tiles: Extent
     store: str
     tables: Tables
 
@@ -57,9 +57,9 @@ def tiled_groups(found: GroupedProduct, block: tuple[int, int, int]) -> TiledGro
 
     Raises ScheduleError where whole tiles are more than a loop counts.
     """
-    groups, m, n, k = found.extents
+    _, n, k = found.extents
     rows = block[0]
-    tiles = m // rows + groups
+    tiles = tiles_of(found, rows)
     _, columns, depth = whole_extents((rows, n, k), block)
     taken = block_names(found.function)
     tables = tables_of(found, rows, tiles, taken)
@@ -75,6 +75,14 @@ def tiled_groups(found: GroupedProduct, block: tuple[int, int, int]) -> TiledGro
     ]
     function = in_tiles(found, instead, [a, b, result], tables)
     return TiledGroups(function, tiles, store, tables)
+
+
+def tiles_of(found: Groups, rows: int) -> Extent:
+    """The most tiles of so many rows that there may be; where there are no rows, none."""
+    groups, m = found.extents[0], found.rows
+    if isinstance(m, int):
+        return m // rows + min(m, groups)
+    return tirx.floordiv(m, rows) + tirx.min(m, groups)
 
 
 def with_tables(function: PrimFunc, tables: Tables) -> PrimFunc:
@@ -98,9 +106,9 @@ def with_tables(function: PrimFunc, tables: Tables) -> PrimFunc:
     return function.with_body(mapped(function.body, (For, computed)))
 
 
-def tables_of(found: Groups, rows: int, tiles: int, taken: set[str]) -> Tables:
+def tables_of(found: Groups, rows: int, tiles: Extent, taken: set[str]) -> Tables:
     """The tables of so many tiles of so many rows, in blocks of names that are not taken."""
-    groups, m, *_ = found.extents
+    groups, m = found.extents[0], found.rows
     names = [unique(f"tile_{name}", taken) for name in ("place", "group", "first", "last")]
     local = [
         tirx.decl_buffer((tiles,), dtype, name, scope="local")
@@ -135,11 +143,12 @@ def tables_of(found: Groups, rows: int, tiles: int, taken: set[str]) -> Tables:
     return Tables(of_place, of_group, of_first, of_last, (places, *own))
 
 
-def _places(ends: Buffer, to: Buffer, numbers: tuple[int, int, int]) -> Nest:
+def _places(ends: Buffer, to: Buffer, numbers: tuple[int, Extent, int]) -> Nest:
     """The group of each tile, and how many tiles the groups before it have, above 32 bits."""
     (axis,) = axes_of(to.shape)
     array = tirx.address_of(tirx.BufferLoad(ends, [i32(0)]))
-    value = device.device("int64", "group.of.tile", array, *map(i32, numbers), axis.var)
+    given = (i32(each) if isinstance(each, int) else each for each in numbers)
+    value = device.device("int64", "group.of.tile", array, *given, axis.var)
     loop = element_wise(to.name, [axis], to, [axis.var], value)
     assert isinstance(loop, For)
     assert isinstance(loop.body, SBlockRealize)
@@ -153,7 +162,7 @@ def _of_buffers(nest: Nest, instead: dict[Buffer, Buffer]) -> Nest:
     return Nest(nest.loops, realize, again(nest.loops, realize))
 
 
-def _core(found: GroupedProduct, extents: tuple[int, int, int, int]) -> PrimFunc:
+def _core(found: GroupedProduct, extents: tuple[Extent, int, int, int]) -> PrimFunc:
     """The product itself, [tile, row, column]."""
     s, m, n, k = extents
     a_type, b_type, sums = found.types
@@ -174,7 +183,7 @@ def _rows_of_a(found: GroupedProduct, to: Buffer, tables: Tables, name: str) -> 
     tile, row, depth = places = [axis.var for axis in axes]
     first, last = (tirx.BufferLoad(table, [tile]) for table in (tables.first, tables.last))
     element: Expr = substitute(found.elements[0], {i: tirx.max(first, 0) + row, k: depth})
-    element = inside(element, [(depth, to.shape[2], found.extents[3])])
+    element = inside(element, [(depth, to.shape[2], found.extents[2])])
     zero = tirx.const(0, str(element.ty.dtype))
     return element_wise(
         name, axes, to, places, tirx.if_then_else(first + row < last, element, zero)
@@ -190,12 +199,12 @@ def _rows_of_b(found: GroupedProduct, to: Buffer, tables: Tables, name: str) -> 
     load = found.elements[1]
     moved = [substitute(index, {j: column, k: depth}) for index in load.indices[1:]]
     element = tirx.BufferLoad(load.source, [own, *moved])
-    bounds = [(column, to.shape[1], found.extents[2]), (depth, to.shape[2], found.extents[3])]
+    bounds = [(column, to.shape[1], found.extents[1]), (depth, to.shape[2], found.extents[2])]
     return element_wise(name, axes, to, places, inside(element, bounds))
 
 
 def rows_stored(
-    found: Groups, result: Buffer, tables: Tables, name: str, shape: tuple[int, int, int],
+    found: Groups, result: Buffer, tables: Tables, name: str, shape: tuple[Extent, int, int],
     order: Order | None = None,
 ) -> Stmt:  # fmt: skip
     """A block that stores the rows of each tile that there are, as what follows computes them.
@@ -207,21 +216,16 @@ def rows_stored(
     tile, row, column = (axis.var for axis in own)
     place = tirx.BufferLoad(tables.first, [tile]) + row
     sums = tirx.BufferLoad(result, [tile, row, column if order is None else order(column)])
-    before = found.nest.store
+    before = found.nest.store.buffer
     if found.after is None:
-        store = BufferStore(before.buffer, sums, [place, column])
+        store = BufferStore(before, sums, [place, column])
     else:
-        axes = [axis.var for axis in found.after.block.iter_vars]
-        moved = substitute(found.after.store, dict(zip(axes, (place, column), strict=True)))
-
-        def computed(load: TensorLoad) -> Expr:
-            return sums if load.source.same_as(before.buffer) else load
-
-        value = mapped(moved.value, (TensorLoad, computed))
-        store = BufferStore(moved.buffer, value, list(moved.indices))
+        own_group = tirx.max(tirx.BufferLoad(tables.group, [tile]), 0)
+        known = {before: sums, found.table.store.buffer: own_group}
+        store = found.after.at(place, column, known)
     body = IfThenElse(place < tirx.BufferLoad(tables.last, [tile]), store, None)
-    known = {buffer: buffer for buffer in (store.buffer, *buffers([body]))}
-    reads, writes = get_sblock_access_region(SBlock(own, [], [], name, body), known)[:2]
+    accessed = {buffer: buffer for buffer in (store.buffer, *buffers([body]))}
+    reads, writes = get_sblock_access_region(SBlock(own, [], [], name, body), accessed)[:2]
     loops = [axis.var for axis in given]
     realize = SBlockRealize(loops, True, SBlock(own, reads, writes, name, body))
     return looped(loops, given, realize)
@@ -234,7 +238,8 @@ def in_tiles(
 
     They read the tables.
     """
-    gone = [found.table, *([] if found.after is None else [found.after])]
+    after = () if found.after is None else found.after.blocks
+    gone = [found.table, *after]
     new: list[Stmt] = []
     for statement in statements(found.function):
         if statement.same_as(found.nest.statement):
@@ -243,7 +248,7 @@ def in_tiles(
             new.append(statement)
     assert isinstance(found.function.body, s_tir.SBlockRealize)
     root = found.function.body.block
-    unused = [found.table.store.buffer, *([] if found.after is None else [found.nest.store.buffer])]
+    unused = [nest.store.buffer for nest in (*gone, *([found.nest] if after else []))]
     kept = [b for b in root.alloc_buffers if not any(map(b.same_as, unused))]
     own = [*allocated, tables.place, tables.group, tables.first, tables.last]
     return with_root(

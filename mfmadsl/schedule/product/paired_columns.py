@@ -22,6 +22,7 @@ from mfmadsl.schedule.product.column_groups import (
     GroupOutput,
     Output,
     Pair,
+    PairValue,
     group_columns,
     is_whole,
     made_beside,
@@ -45,6 +46,22 @@ def paired_output(function: PrimFunc) -> GroupOutput | None:
     for nest in every:
         if is_sum(nest) and (found := _PairNests(function, every, nest.store.buffer).output()):
             return found
+    return None
+
+
+def pair_value(function: PrimFunc, made: Buffer) -> tuple[Nest, PairValue] | None:
+    """(the sum, what is made of each pair of its columns) if the elements of a buffer are."""
+    every = storing(function)
+    makers = [nest for nest in every if nest.store.buffer.same_as(made)]
+    for nest in every:
+        if not makers or not is_sum(nest) or nest is makers[0]:
+            continue
+        between = [each for each in made_of(every, nest.store.buffer) if is_whole(each)]
+        if not any(each is makers[0] for each in between):
+            continue
+        found = _PairNests(function, every, nest.store.buffer).of_pairs(between, makers[0])
+        if found is not None:
+            return nest, found
     return None
 
 
@@ -83,6 +100,22 @@ class _PairNests:
         return GroupOutput(
             self.function, workload, stand_in, _WIDTH, dtype, Pair(elements), outputs
         )
+
+    def of_pairs(self, after: Sequence[Nest], last: Nest) -> PairValue | None:
+        """What the last of some blocks makes of each pair, if it makes one element of each."""
+        columns = constant(self.sums.shape[-1])
+        if columns is None or columns % _WIDTH:
+            return None
+        dtype = str(self.sums.dtype)
+        elements = (Var("even", dtype), Var("odd", dtype))
+        makers = [*after, *made_beside(self.every, self.sums)]
+        output = _PairValues(self.sums, makers, elements, columns // _WIDTH).output(last)
+        if output is None or not output.of_group:
+            return None
+        (value,) = output.values
+        if not reads_parameters(self.function, [value]):
+            return None
+        return PairValue(elements, output.at, value, str(output.buffer.dtype))
 
 
 def _reads_beside(nest: Nest, made: Sequence[Buffer]) -> bool:

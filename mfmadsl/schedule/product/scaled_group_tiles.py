@@ -12,7 +12,13 @@ from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.schedule.product.added_nest import unique
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct
 from mfmadsl.schedule.product.block_scaled_tiles import GroupedNames, sum_in_tiles
-from mfmadsl.schedule.product.grouped_tiles import Tables, in_tiles, rows_stored, tables_of
+from mfmadsl.schedule.product.grouped_tiles import (
+    Tables,
+    in_tiles,
+    rows_stored,
+    tables_of,
+    tiles_of,
+)
 from mfmadsl.schedule.product.nest import block_names, substitute
 from mfmadsl.schedule.product.scaled_groups import ScaledGroups
 from mfmadsl.schedule.product.unread import without_unread
@@ -77,9 +83,9 @@ def tiled_scaled_groups(
 
     Raises ScheduleError where whole tiles are more than a loop counts.
     """
-    groups, m, n, _ = found.extents
-    rows = tiles[0]
-    count = m // rows + groups
+    n, rows = found.extents[1], tiles[0]
+    count = tiles_of(found, rows)
+    assert isinstance(count, int)
     taken = block_names(found.function)
     tables = tables_of(found, rows, count, taken)
     plain = found.of_rows(rows, count)

@@ -15,10 +15,12 @@ from tvm.ir import Range, TensorLoad
 from tvm.tirx import Expr, IterVar, PrimFunc, Var
 
 from mfmadsl.model import ELEMENT_TYPES
+from mfmadsl.passes.tir.expression import constant
 from mfmadsl.passes.tir.walk import mapped
+from mfmadsl.schedule.product.after_groups import after_groups
 from mfmadsl.schedule.product.block_scaled import BlockScaledProduct, NoBlocks, scaled_blocks
 from mfmadsl.schedule.product.factors import SummedFactors, summed_factors
-from mfmadsl.schedule.product.grouped import Groups, ends_of, sum_of_groups, what_follows
+from mfmadsl.schedule.product.grouped import Groups, check_extents, ends_of, sum_of_groups
 from mfmadsl.schedule.product.nest import Nest, loads, same
 from mfmadsl.schedule.product.sum_of_products import uses
 
@@ -67,7 +69,12 @@ def scaled_groups(function: PrimFunc) -> ScaledGroups | NoBlocks | None:
             " its second factor", summed.inside,
         )  # fmt: skip
     i, j, k = scaled.axes
-    after = what_follows(function, nest, table, (i, j))
+    check_extents(nest, (i, j, k))
+    if constant(i.dom.extent) is None:
+        return NoBlocks(
+            nest, "has scales of blocks for a number of rows that is a symbol", scaled.inside
+        )
+    after = after_groups(function, nest, table, (i, j))
     return ScaledGroups(function, nest, (i, j, k), table, ends_of(table), after, scaled, group)
 
 

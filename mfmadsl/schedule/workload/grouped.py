@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tvm import te
-from tvm.tirx import Expr, PrimFunc
+from tvm.tirx import Expr, PrimFunc, Var
 
 from mfmadsl.argument import check_choice, check_extent, check_integer
 from mfmadsl.error import ArgumentError
@@ -15,21 +15,22 @@ from mfmadsl.schedule.workload.dense import TYPES
 
 
 def grouped_matmul(
-    m: int, n: int, k: int, groups: int, in_dtype: str, out_dtype: str,
-    b_dtype: str | None = None, tokens: int | None = None,
+    m: int | Var, n: int, k: int, groups: int, in_dtype: str, out_dtype: str,
+    b_dtype: str | None = None, tokens: int | Var | None = None,
 ) -> PrimFunc:  # fmt: skip
     """C[m, n] = A[m, k] x B[group, n, k]^T, a matrix B for each of the groups that rows are in.
 
     The parameters are A, ENDS, B and C. Rows are sorted by group: group e has those from the end of
     the one before it to ENDS[e], an int32, and the last group all that are left; an end is never
     less than the one before. With `tokens` A has so many rows, and ROWS, [m] of int32 after A, says
-    which one each row of C is of: those of a token's experts, for one.
+    which one each row of C is of: those of a token's experts, for one. M and `tokens` are numbers,
+    or symbols such as `te.var("m")`, for which each launch has numbers.
 
     Sums are of `out_dtype`, and those of 16 bits of float32, rounded at the end; B has the type of
     A if `b_dtype` does not say another. Raises ArgumentError for an extent that is no positive
     number, fewer than two groups, and for a type that is not known.
     """
-    m, n, k = (check_extent(name, value) for name, value in (("m", m), ("n", n), ("k", k)))
+    m, n, k = sorted_rows("m", m), check_extent("n", n), check_extent("k", k)
     b_dtype = in_dtype if b_dtype is None else b_dtype
     for name, dtype in (("in_dtype", in_dtype), ("out_dtype", out_dtype), ("b_dtype", b_dtype)):
         check_choice(name, dtype, TYPES)
@@ -49,7 +50,7 @@ def grouped_matmul(
 
 
 def grouped_sums(
-    shape: tuple[int, int], factors: Callable[[Expr, Expr], tuple[Expr, Expr]], along: Expr,
+    shape: tuple[int | Var, int], factors: Callable[[Expr, Expr], tuple[Expr, Expr]], along: Expr,
     dtype: str,
 ) -> te.Tensor:  # fmt: skip
     """C, the sums of products of two factors of each place, which have its type; those of 16 bits
@@ -82,8 +83,18 @@ class RowsOfGroups:
         return found
 
 
+def sorted_rows(name: str, rows: object) -> int | Var:
+    """How many rows are sorted by group, or tokens there are. Raises ArgumentError for what is no
+    positive number and no symbol of 32 bits."""
+    if isinstance(rows, Var) and str(rows.ty) != "int32":
+        raise ArgumentError(
+            f"{name}: `{rows.name}` is a symbol of {rows.ty}; rows of groups are counted in int32"
+        )
+    return rows if isinstance(rows, Var) else check_extent(name, rows)
+
+
 def rows_of_groups(
-    m: int, k: int, groups: int, tokens: int | None, dtype: str, name: str
+    m: int | Var, k: int, groups: int, tokens: int | Var | None, dtype: str, name: str
 ) -> RowsOfGroups:
     """A, perhaps ROWS, and ENDS of m rows in groups, which are called `name`.
 
@@ -94,7 +105,7 @@ def rows_of_groups(
             f"{name}: is at least 2, not {groups}; leave it out where all rows have one matrix"
         )
     groups = check_extent(name, groups)
-    given = m if tokens is None else check_extent("tokens", tokens)
+    given = m if tokens is None else sorted_rows("tokens", tokens)
     a = te.placeholder((given, k), name="A", dtype=dtype)
     rows = te.placeholder((m,), name="ROWS", dtype="int32")
     ends = te.placeholder((groups,), name="ENDS", dtype="int32")

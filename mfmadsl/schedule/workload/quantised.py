@@ -13,7 +13,7 @@ from tvm.tirx import Expr, PrimFunc, Var
 from mfmadsl.argument import check_choice, check_extent
 from mfmadsl.error import ArgumentError
 from mfmadsl.schedule.workload.dense import TYPES, checked_rows
-from mfmadsl.schedule.workload.grouped import grouped_sums, rows_of_groups
+from mfmadsl.schedule.workload.grouped import grouped_sums, rows_of_groups, sorted_rows
 
 ACTIVATIONS = ("float16", "bfloat16")
 """The types of A, in which weights are computed, too."""
@@ -56,7 +56,7 @@ class WeightFormat:
 def quantised_matmul(
     m: int | Var, n: int, k: int, weights: str, in_dtype: str = "float16",
     out_dtype: str = "float32", group: int | None = None, experts: int | None = None,
-    tokens: int | None = None,
+    tokens: int | Var | None = None,
 ) -> PrimFunc:  # fmt: skip
     """C[m, n] = A[m, k] x W[n, k]^T of weights of four or eight bits, which become `in_dtype`.
 
@@ -77,8 +77,8 @@ def quantised_matmul(
       factors are rounded to `in_dtype`.
     - "int8": Q, int8 [n, k]; SCALES, [n]. A weight is q * scale.
 
-    M is a number, or without experts a symbol such as `te.var("m")`. Words fill from the lowest bit
-    up. Scales without a type here have `in_dtype`, in which weights are rounded.
+    M is a number, or a symbol such as `te.var("m")`, and so are `tokens`. Words fill from the
+    lowest bit up. Scales without a type here have `in_dtype`, in which weights are rounded.
 
     With `experts` there are weights for each of so many, in arrays with the expert before their
     other axes, and rows are sorted by expert as `grouped_matmul` sorts them by group: ENDS, and
@@ -89,7 +89,6 @@ def quantised_matmul(
     not known.
     """
     n, k = check_extent("n", n), check_extent("k", k)
-    rows = checked_rows(m)
     check_choice("weights", weights, FORMATS)
     check_choice("in_dtype", in_dtype, ACTIVATIONS)
     check_choice("out_dtype", out_dtype, TYPES)
@@ -100,6 +99,7 @@ def quantised_matmul(
     if experts is None:
         if tokens is not None:
             raise ArgumentError("tokens: are of a product with experts; pass how many as `experts`")
+        rows = checked_rows(m)
         a = te.placeholder((rows, k), in_dtype, "A")
         w = te.compute((n, k), lambda j, r: stored.weight(arrays, j, r, group, in_dtype), "W")
 
@@ -107,8 +107,8 @@ def quantised_matmul(
             return te.sum(a[i, r].astype(out_dtype) * w[j, r].astype(out_dtype), axis=[r])
 
         return te.create_prim_func([a, *arrays, te.compute((rows, n), element, "C")])
-    count = check_extent("m", m)
-    sorted_rows = rows_of_groups(count, k, experts, tokens, in_dtype, "experts")
+    count = sorted_rows("m", m)
+    rows_of_experts = rows_of_groups(count, k, experts, tokens, in_dtype, "experts")
     of_all = [te.placeholder((experts, *x.shape), x.dtype, x.op.name) for x in arrays]
 
     def weight(e: Expr, j: Expr, r: Expr) -> Expr:
@@ -117,10 +117,10 @@ def quantised_matmul(
     w = te.compute((experts, n, k), weight, "W")
 
     def factors(i: Expr, j: Expr) -> tuple[Expr, Expr]:
-        return sorted_rows.element(i, r), w[sorted_rows.group[i], j, r]
+        return rows_of_experts.element(i, r), w[rows_of_experts.group[i], j, r]
 
     c = grouped_sums((count, n), factors, r, out_dtype)
-    return te.create_prim_func([*sorted_rows.parameters, *of_all, c])
+    return te.create_prim_func([*rows_of_experts.parameters, *of_all, c])
 
 
 @dataclass(frozen=True)

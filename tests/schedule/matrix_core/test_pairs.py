@@ -375,17 +375,42 @@ def test_what_a_gate_is_not_made_of_is_refused() -> None:
 
 
 @pytest.mark.parametrize("arch", CHIPS)
-def test_in_an_mx_format_it_is_quantised_by_a_kernel_of_its_own(arch: str) -> None:
-    m, n, k = 32, 128, 64
-    plain = mfmadsl.matmul(m, n, k, "float16", "float32", b_transposed=True)
+@pytest.mark.parametrize(
+    ("m", "b_transposed", "changes", "launches"),
+    [
+        (32, True, {}, 1),
+        (1, True, {"block": (16, 64), "split_k": 4, "one_launch": True}, 1),  # a lane has a column
+        (32, True, {"block": (32, 64), "split_k": 2}, 2),
+        (200, False, {}, None),  # in one launch, where tiles may take columns in turn
+    ],
+)
+def test_a_gate_in_an_mx_format(
+    arch: str, m: int, b_transposed: bool, changes: dict[str, Any], launches: int | None
+) -> None:
+    n, k = 128, 512
+    plain = mfmadsl.matmul(m, n, k, "float16", "float32", b_transposed)
     a, b = factors(m, n, k)
-    arguments = [a.astype("float16"), b.astype("float16")]
+    arguments = [a.astype("float16"), (b if b_transposed else b.T.copy()).astype("float16")]
     elements, scales = np.zeros((m, n // 2), "uint8"), np.zeros((m, n // 64), "uint8")
     elements = elements.view("float8_e4m3fn")
-    kernel = built(mfmadsl.mx_output(mfmadsl.gated(plain, "relu"), "fp8"), arch)
+    if changes:
+        changes = {"waves": (1, 1), "k_waves": 1, "k_step": 64, "stages": 1, **changes}
+    kernel = built(mfmadsl.mx_output(mfmadsl.gated(plain, "relu"), "fp8"), arch, **changes)
+    if launches is not None:
+        assert len(kernel.launches([*arguments, elements, scales])) == launches
     mfmadsl.sanitize(kernel, [*arguments, elements, scales])
     exact = gate_of(a @ b.T, "relu")
     found = elements.astype("float64") * np.repeat(2.0 ** (scales - 127.0), 32, axis=1)
     largest = np.repeat(np.abs(exact.reshape(m, -1, 32)).max(axis=2), 32, axis=1)
     assert (np.abs(found - exact) <= largest * 2**-3).all()  # cut to the largest of fp8
     assert np.abs(found).max() > 0
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_lanes_of_the_last_workgroup_that_store_nothing_give_their_columns(arch: str) -> None:
+    m, n, k = 1, 128, 512
+    a, b = factors(m, n, k)
+    workload = mfmadsl.gated(mfmadsl.matmul(m, n, k, "float16", "float32", True), "relu")
+    changes = {"block": (16, 64), "waves": (1, 1), "k_waves": 1, "k_step": 64, "stages": 1}
+    kernel = built(workload, arch, **changes, split_k=4, one_launch=True)
+    check(kernel, [a.astype("float16"), b.astype("float16")], gate_of(a @ b.T, "relu"))

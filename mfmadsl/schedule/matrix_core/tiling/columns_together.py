@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mfmadsl.model import Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
@@ -22,11 +22,24 @@ class ColumnsTogether:
 
     def are_kept_by(self, tiling: Tiling, intrinsic: Intrinsic) -> bool:
         """Whether lanes side by side of one wave store them."""
-        if self.count == 1 or tiling.split_k > 1:  # whoever adds parts up has rows one by one
+        if self.count == 1:
             return True
-        if tiling.k_waves > 1:
+        if tiling.split_k > 1 and not tiling.one_launch:  # a kernel that adds parts up has rows
+            return True
+        if tiling.split_k > 1 or tiling.k_waves > 1:  # who adds parts up has rows of a tile
             return tiling.block[1] % self.count == 0
         return self.are_held_by(intrinsic) and tiling.wave_tile[1] % self.count == 0
+
+    def kept(self, tiling: Tiling, intrinsic: Intrinsic) -> Tiling | None:
+        """The tiling with so few waves side by side that each stores them, and as many above one
+        another instead as there are rows for; None where no number of waves does."""
+        above, beside = tiling.waves
+        while beside > 1 and (tiling.block[1] // beside) % self.count:
+            beside //= 2
+            if tiling.block[0] % (2 * above * intrinsic.m) == 0:
+                above *= 2
+        found = replace(tiling, waves=(above, beside))
+        return found if self.are_kept_by(found, intrinsic) else None
 
     def check(self, tiling: Tiling, intrinsic: Intrinsic) -> None:
         """Raise ScheduleError for a tiling that does not keep them."""
