@@ -25,6 +25,7 @@ from tvm.tirx import AttrStmt, Bind, Expr, For, ForKind, PrimFunc, SeqStmt, Stmt
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.annotation import BLOCKS_AT_A_TIME, DIES, GROUP, WORKGROUPS
 from mfmadsl.passes.tir.expression import constant, i32, substitute
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 _NAMES = {
@@ -95,7 +96,7 @@ def regrid(function: PrimFunc, grid: LaunchGrid) -> PrimFunc:
         statement = For(again, i32(0), rounds, ForKind.SERIAL, SeqStmt(placed))
     first = axes["x"]
     whole = AttrStmt(first.node, first.attr_key, _as(count, str(first.value.ty.dtype)), statement)
-    return function.with_body(whole)
+    return with_body(function, whole)
 
 
 def _places(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from mfmadsl.emulator.sanitizer.wait_states import lacking, ways
@@ -18,7 +18,7 @@ _KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.MULTILINE)
 _LONGEST_NOP = 8  # wait states of one `s_nop` as LLVM writes it
 _REACH = 20  # instructions that a hazard reaches over at most
 
-_Graph = Mapping[int, Iterable[int]]
+_Graph = Mapping[int, Sequence[int]]
 
 
 def with_wait_states(assembly: str) -> str:

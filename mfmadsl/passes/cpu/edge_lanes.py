@@ -46,7 +46,7 @@ from mfmadsl.passes.tir.expression import (
     substitute,
 )
 from mfmadsl.passes.tir.linear import bounded
-from mfmadsl.passes.tir.rewrite import dtype_of
+from mfmadsl.passes.tir.rewrite import dtype_of, with_body
 from mfmadsl.passes.tir.walk import mapped
 
 _INDEX = "int32"
@@ -68,7 +68,7 @@ def mask_edge_lanes(function: PrimFunc) -> PrimFunc:
             return node
         return _Vector(node.loop_var, lanes).masked(node) or node
 
-    return function.with_body(mapped(function.body, (For, loop)))
+    return with_body(function, mapped(function.body, (For, loop)))
 
 
 class _Vector:

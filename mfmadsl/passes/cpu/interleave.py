@@ -21,6 +21,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, For, ForKind, PrimFunc, Stmt, Var
 
 from mfmadsl.passes.tir.expression import constant, loads_of, step_of, substitute
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped
 
 _WORD = 32
@@ -32,7 +33,7 @@ def interleave_rows(function: PrimFunc) -> PrimFunc:
 
     Others are left as they are.
     """
-    return function.with_body(mapped(function.body, (For, _interleaved)))
+    return with_body(function, mapped(function.body, (For, _interleaved)))
 
 
 def _interleaved(loop: For) -> Stmt:

@@ -43,6 +43,7 @@ from mfmadsl.passes.tir.expression import (
     substitute,
     variables_of,
 )
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 Values: TypeAlias = dict[tirx.Var, Expr]
@@ -80,7 +81,7 @@ def prefetch_vectors(function: PrimFunc) -> PrimFunc:
         body = tirx.stmt_seq(*_prefetches(read), node.body)
         return For(iteration, node.min, node.extent, node.kind, body, None, rest)
 
-    return function.with_body(mapped(function.body, (For, loop)))
+    return with_body(function, mapped(function.body, (For, loop)))
 
 
 def _asked(loop: For) -> Expr | None:

@@ -36,6 +36,7 @@ from tvm.tirx import (
 
 from mfmadsl.passes.tir.expression import constant, depends, loads_of, name_of, step_of, substitute
 from mfmadsl.passes.tir.linear import bounded
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 
@@ -47,7 +48,7 @@ def read_through_copies(function: PrimFunc) -> PrimFunc:
     """
     if _has_aliases(function):
         return function
-    return function.with_body(mapped(function.body, (SeqStmt, _sequence)))
+    return with_body(function, mapped(function.body, (SeqStmt, _sequence)))
 
 
 def _has_aliases(function: PrimFunc) -> bool:

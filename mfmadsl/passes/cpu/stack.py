@@ -15,6 +15,7 @@ from tvm import tirx
 from tvm.tirx import AllocBuffer, Buffer, DeclBuffer, PrimFunc, Var
 
 from mfmadsl.passes.tir.expression import constant, scope_of, variables_of
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 _MOST = 8192
@@ -44,7 +45,7 @@ def apart(function: PrimFunc) -> PrimFunc:
         if each.__chandle__() not in viewed
     }
     body = mapped(function.body, (Var, lambda v: own.get(v.__chandle__(), v)))
-    return function.with_body(body)
+    return with_body(function, body)
 
 
 def keep_on_stack(function: PrimFunc) -> PrimFunc:
@@ -56,7 +57,7 @@ def keep_on_stack(function: PrimFunc) -> PrimFunc:
         annotations = {**(node.annotations or {}), _AS_IT_STANDS: tirx.const(1, "bool")}
         return AllocBuffer(node.buffer, annotations)
 
-    return function.with_body(mapped(function.body, (AllocBuffer, allocation)))
+    return with_body(function, mapped(function.body, (AllocBuffer, allocation)))
 
 
 def _is_small(buffer: Buffer) -> bool:

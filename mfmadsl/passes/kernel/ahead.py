@@ -40,6 +40,7 @@ from mfmadsl.passes.tir.expression import (
     widened,
 )
 from mfmadsl.passes.tir.linear import bounded
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 
@@ -49,7 +50,7 @@ def load_ahead(function: PrimFunc) -> PrimFunc:
     A loop without one edge for all that it does stays as it is, and so does a load of anything but
     the elements that the edge is about, or behind a condition of its own.
     """
-    return function.with_body(mapped(function.body, (For, _ahead)))
+    return with_body(function, mapped(function.body, (For, _ahead)))
 
 
 def _ahead(loop: For) -> Stmt:

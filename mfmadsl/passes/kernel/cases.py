@@ -19,6 +19,7 @@ from tvm.tirx import AttrStmt, Buffer, Expr, IfThenElse, PrimFunc, Stmt
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
 from mfmadsl.passes.tir.error import LoweringError
 from mfmadsl.passes.tir.expression import scope_of
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped
 
 EXTENT = "mfmadsl.case_extent"
@@ -87,7 +88,7 @@ def one_case(function: PrimFunc) -> PrimFunc:
     def conditional(node: AttrStmt) -> Stmt:
         return IfThenElse(node.value, node.body, None) if node.attr_key == _CONDITION else node
 
-    return function.with_body(mapped(function.body, (AttrStmt, conditional)))
+    return with_body(function, mapped(function.body, (AttrStmt, conditional)))
 
 
 def _borders(case: SBlock, cases: Sequence[SBlock]) -> list[tuple[int, SBlock]]:

@@ -52,6 +52,7 @@ from mfmadsl.passes.tir.expression import (
     widened,
 )
 from mfmadsl.passes.tir.linear import bounded, common_factor, largest, linear
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.speculation import is_speculatable
 from mfmadsl.passes.tir.walk import mapped, walk
 
@@ -78,7 +79,7 @@ def without_edge_branches(function: PrimFunc) -> PrimFunc:
     loop = partial(bind_loop, kernel.analyzer)
     walk(function.body, (AttrStmt, attribute), (For, loop))
     body = mapped(function.body, (IfThenElse, kernel.without_branch))
-    return function.with_body(body)
+    return with_body(function, body)
 
 
 class _Memo(Generic[Found]):
@@ -246,8 +247,8 @@ class _Kernel:
         """What a part of a place is at most where conditions hold; None if no number is known."""
         found = [largest(column, conditions, self.analyzer)]
         for part, limit in filter(None, map(bounded, conditions)):
-            of_part, of_column = linear(part), linear(column).coefficients
-            shares = [of_column.get(key, 0) // factor for key, factor in of_part.terms]
+            of_part, of_column = linear(part).coefficients, linear(column).coefficients
+            shares = [of_column.get(key, 0) // factor for key, factor in of_part.items()]
             times, number = min(shares, default=0), constant(limit)
             # A condition that was divided by what divides all of it has other factors.
             if times > 0 and number is not None:

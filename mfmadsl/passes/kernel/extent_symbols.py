@@ -13,6 +13,7 @@ from tvm.tirx import AttrStmt, Buffer, BufferStore, Evaluate, PrimFunc, SeqStmt,
 from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.passes.tir.expression import among, variables_of
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 
@@ -31,7 +32,7 @@ def use_extents(function: PrimFunc) -> PrimFunc:
             return node
         return AttrStmt(node.node, node.attr_key, node.value, SeqStmt([*uses, body]))
 
-    return function.with_body(mapped(function.body, (AttrStmt, kernel)))
+    return with_body(function, mapped(function.body, (AttrStmt, kernel)))
 
 
 def without_uses(function: PrimFunc) -> PrimFunc:
@@ -41,7 +42,7 @@ def without_uses(function: PrimFunc) -> PrimFunc:
         left = [each for each in node.seq if not _is_use(each)]
         return node if len(left) == len(node.seq) else left[0] if len(left) == 1 else SeqStmt(left)
 
-    return function.with_body(mapped(function.body, (SeqStmt, sequence)))
+    return with_body(function, mapped(function.body, (SeqStmt, sequence)))
 
 
 def _is_use(statement: Stmt) -> bool:

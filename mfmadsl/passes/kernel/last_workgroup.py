@@ -48,6 +48,7 @@ from mfmadsl.passes.tir.expression import (
     scope_of,
     substitute,
 )
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 LAST_WORKGROUP = "mfmadsl.last_workgroup"
@@ -135,7 +136,7 @@ def _of_rows(function: PrimFunc, parts: Buffer, rows: Expr) -> PrimFunc:
         asked = inside if constant(node.predicate) == 1 else tirx.And(node.predicate, inside)
         return SBlockRealize(list(node.iter_values), asked, block)
 
-    return function.with_body(mapped(function.body, (SBlockRealize, bounded)))
+    return with_body(function, mapped(function.body, (SBlockRealize, bounded)))
 
 
 def _unused(name: str, taken: set[str]) -> str:
@@ -186,7 +187,7 @@ def by_last_workgroups(function: PrimFunc) -> PrimFunc:
     if len(moved) < len(marked):
         left = next(name for name in marked if name not in moved)
         raise _refusal(str(left), "is written by one kernel, and read by the one behind it")
-    return function.with_body(body).without_attr(_COUNTED)
+    return with_body(function, body).without_attr(_COUNTED)
 
 
 def _refusal(workspace: str, said: str) -> LoweringError:

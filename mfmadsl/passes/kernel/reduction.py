@@ -34,7 +34,7 @@ from mfmadsl.model import Architecture
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.block import in_sequence
 from mfmadsl.passes.tir.expression import bits_of, constant, depends, i32, loads_of, substitute
-from mfmadsl.passes.tir.rewrite import dtype_of
+from mfmadsl.passes.tir.rewrite import dtype_of, with_body
 
 _HALF = 16  # bits, of which what lanes exchange has a multiple
 _AXES = ("threadIdx.x", "threadIdx.y", "threadIdx.z")
@@ -45,7 +45,7 @@ def reduce_by_waves(function: PrimFunc, chip: Architecture) -> PrimFunc:
 
     What reduces other threads, or under a condition that not all threads share, stays as it is.
     """
-    return function.with_body(_rewritten(function.body, _Place(chip.wave_size)))
+    return with_body(function, _rewritten(function.body, _Place(chip.wave_size)))
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from tvm.tirx import AllocBuffer, AttrStmt, Buffer, BufferStore, Expr, For, ForK
 
 from mfmadsl.passes.tir.bounds import bind_loop, bind_thread
 from mfmadsl.passes.tir.expression import constant, depends, scope_of
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 _MOST_UNROLLED = 1024  # statements that a loop over registers may become
@@ -59,7 +60,7 @@ def registers(function: PrimFunc) -> PrimFunc:
     body = mapped(
         function.body, (TensorLoad, load), (BufferStore, store), (AllocBuffer, allocation)
     )
-    return function.with_body(body)
+    return with_body(function, body)
 
 
 def unroll_over_registers(function: PrimFunc) -> PrimFunc:
@@ -75,7 +76,7 @@ def unroll_over_registers(function: PrimFunc) -> PrimFunc:
             node.loop_var, node.min, node.extent, ForKind.UNROLLED, node.body, None, {}
         )  # fmt: skip
 
-    return function.with_body(mapped(function.body, (For, loop)))
+    return with_body(function, mapped(function.body, (For, loop)))
 
 
 def _bounds(function: PrimFunc) -> tuple[Analyzer, list[tirx.Var]]:

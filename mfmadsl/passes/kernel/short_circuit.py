@@ -13,6 +13,7 @@ from tvm.ir import Call
 from tvm.tirx import Expr, IfThenElse, PrimFunc, Stmt
 
 from mfmadsl.passes.tir.expression import conjuncts_of, loads_of, name_of
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped
 
 
@@ -32,7 +33,7 @@ def short_circuit(function: PrimFunc) -> PrimFunc:
             return node
         return reduce(lambda inner, c: IfThenElse(c, inner, None), groups[::-1], node.then_case)
 
-    return function.with_body(mapped(function.body, (Call, choice), (IfThenElse, branch)))
+    return with_body(function, mapped(function.body, (Call, choice), (IfThenElse, branch)))
 
 
 def _groups(condition: Expr) -> list[Expr]:

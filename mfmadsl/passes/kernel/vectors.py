@@ -5,6 +5,7 @@ from __future__ import annotations
 from tvm.tirx import BufferStore, For, ForKind, PrimFunc
 
 from mfmadsl.passes.tir.expression import depends
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 
@@ -20,7 +21,7 @@ def serial_where_filled(function: PrimFunc) -> PrimFunc:
             return node
         return For(node.loop_var, node.min, node.extent, ForKind.UNROLLED, node.body, None, {})
 
-    return function.with_body(mapped(function.body, (For, loop)))
+    return with_body(function, mapped(function.body, (For, loop)))
 
 
 def _fills_one_place(loop: For) -> bool:

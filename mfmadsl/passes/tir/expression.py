@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from math import copysign, prod
+from math import copysign, gcd, prod
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -91,6 +91,8 @@ def depends(node: tvm_ffi.Object, variable: tirx.Var) -> bool:
 
 def substitute(node: Node, values: Mapping[tirx.Var, Expr]) -> Node:
     """The expression or statement with variables replaced."""
+    if not values:
+        return node
     found = {variable.__chandle__(): value for variable, value in values.items()}
     return mapped(node, (tirx.Var, lambda v: found.get(v.__chandle__(), v)))
 
@@ -146,6 +148,21 @@ def choice_of(value: Expr) -> tuple[Expr, Expr, Expr] | None:
     return None
 
 
+def distance(one: Expr, other: Expr, analyzer: Analyzer) -> int | None:
+    """How much larger one integer is than another, where that is a number."""
+    (own, more), (others, less) = _apart(one), _apart(other)
+    if tvm_ffi.structural_equal(own, others):  # most neighbours: there is nothing to simplify
+        return more - less
+    return constant(analyzer.simplify(one - other))
+
+
+def _apart(expression: Expr) -> tuple[Expr, int]:
+    """An expression without the constant that it ends with, and that constant."""
+    if type(expression) is tirx.Add and (number := constant(expression.b)) is not None:
+        return expression.a, number
+    return expression, 0
+
+
 def total(parts: list[Expr], dtype: str = "int32") -> Expr:
     """The sum of some terms, in a type; 0 of none."""
     result = tirx.const(0, dtype)
@@ -158,7 +175,8 @@ def constant(expression: Expr | int | None) -> int | None:
     """The number, where it is known."""
     if isinstance(expression, int):
         return expression
-    return int(expression) if isinstance(expression, tirx.IntImm) else None
+    # `isinstance` of another node asks its abstract bases.
+    return int(expression.value) if type(expression) is tirx.IntImm else None
 
 
 def i32(number: int) -> Expr:
@@ -168,25 +186,27 @@ def i32(number: int) -> Expr:
 
 def narrowed(expression: Expr) -> Expr:
     """An index below 2^31, of parts that are, in 32 bits."""
-    if isinstance(expression, tirx.IntImm):
-        return i32(int(expression))
+    kind = type(expression)
+    if kind is tirx.IntImm:
+        return i32(int(expression.value))
     if str(expression.ty.dtype) == "int32":
         return expression
-    if isinstance(expression, tirx.Cast):
+    if kind is tirx.Cast:
         return narrowed(expression.value)
-    if isinstance(expression, _ARITHMETIC):
-        return type(expression)(narrowed(expression.a), narrowed(expression.b))
+    if kind in _ARITHMETIC:
+        return kind(narrowed(expression.a), narrowed(expression.b))
     return tirx.Cast("int32", expression)
 
 
 def widened(expression: Expr) -> Expr:
     """A number, computed in 64 bits, in which nothing of it wraps around."""
-    if isinstance(expression, tirx.IntImm):
-        return tirx.const(int(expression), "int64")
-    if isinstance(expression, tirx.Cast):
+    kind = type(expression)
+    if kind is tirx.IntImm:
+        return tirx.const(int(expression.value), "int64")
+    if kind is tirx.Cast:
         return widened(expression.value)
-    if isinstance(expression, _ARITHMETIC):
-        return type(expression)(widened(expression.a), widened(expression.b))
+    if kind in _ARITHMETIC:
+        return kind(widened(expression.a), widened(expression.b))
     return expression if str(expression.ty.dtype) == "int64" else tirx.Cast("int64", expression)
 
 
@@ -234,15 +254,16 @@ def is_zero(expression: Expr) -> bool:
 
 def multiple_of(expression: Expr | int) -> int:
     """A number that surely divides an expression; 0 if that is 0."""
-    if isinstance(expression, tirx.Add | tirx.Sub):
-        return int(np.gcd(multiple_of(expression.a), multiple_of(expression.b)))
-    if isinstance(expression, tirx.Mul):
+    if isinstance(expression, int):
+        return abs(expression)
+    kind = type(expression)  # of exact types: `isinstance` of another node asks its abstract bases
+    if kind is tirx.Add or kind is tirx.Sub:
+        return gcd(multiple_of(expression.a), multiple_of(expression.b))
+    if kind is tirx.Mul:
         return multiple_of(expression.a) * multiple_of(expression.b)
-    if isinstance(expression, tirx.Cast):
+    if kind is tirx.Cast:
         return multiple_of(expression.value)
-    if isinstance(expression, int | tirx.IntImm):
-        return abs(int(expression))
-    return 1
+    return abs(int(expression.value)) if kind is tirx.IntImm else 1
 
 
 def aligned(run: Sequence[Item], place: Callable[[Item], Expr]) -> Iterator[list[Item]]:

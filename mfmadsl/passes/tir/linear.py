@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
 
+import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer, detect_linear_equation
 from tvm.tirx import Expr
@@ -18,13 +19,8 @@ from mfmadsl.passes.tir.walk import mapped
 class Linear:
     """A sum of terms, each a number of times an expression that is no sum, and a constant."""
 
-    terms: tuple[tuple[str, int], ...]
+    coefficients: Mapping[tvm_ffi.StructuralKey, int]
     constant: int
-
-    @property
-    def coefficients(self) -> dict[str, int]:
-        """How often each term is taken, by its text."""
-        return dict(self.terms)
 
 
 def linear_in(expression: Expr, variable: tirx.Var) -> tuple[Expr, Expr] | None:
@@ -54,7 +50,7 @@ def _is_wide(expression: Expr) -> bool:
 
 def linear(expression: Expr) -> Linear:
     """The expression, simplified before, as a sum."""
-    terms: dict[str, int] = {}
+    terms: dict[tvm_ffi.StructuralKey, int] = {}
 
     def add(node: Expr, times: int) -> int:
         number = constant(node)
@@ -68,18 +64,18 @@ def linear(expression: Expr) -> Linear:
             return add(node.a, times * factor)
         if isinstance(node, tirx.Cast):
             return add(node.value, times)
-        key = str(node)
+        key = tvm_ffi.StructuralKey(node)
         terms[key] = terms.get(key, 0) + times
         return 0
 
     fixed = add(expression, 1)
-    return Linear(tuple(sorted((k, c) for k, c in terms.items() if c)), fixed)
+    return Linear({key: times for key, times in terms.items() if times}, fixed)
 
 
 def common_factor(whole: Linear, part: Linear) -> int | None:
     """How often all terms of `part` are in `whole`, if that is the same number for each."""
     of_whole = whole.coefficients
-    ratios = {of_whole.get(key, 0) / times for key, times in part.terms}
+    ratios = {of_whole.get(key, 0) / times for key, times in part.coefficients.items()}
     if len(ratios) != 1:
         return None
     (ratio,) = ratios

@@ -87,8 +87,8 @@ def rewrite(
 
 
 def with_body(function: PrimFunc, body: Stmt) -> PrimFunc:
-    """The function with another body."""
-    return PrimFunc(function.params, body, function.ret_type, function.attrs)
+    """The function with another body; itself where that is its own."""
+    return function if body.same_as(function.body) else function.with_body(body)
 
 
 def _check_scalar(expression: Expr) -> None:

@@ -14,10 +14,8 @@ from tvm.tirx import Expr
 from mfmadsl.passes.tir.device import device_function
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
-    calls_of,
     constant,
     elements_of,
-    loads_of,
     name_of,
     scope_of,
 )
@@ -49,11 +47,16 @@ _PURE_INTRINSIC = "call_llvm_pure_intrin"
 
 def is_speculatable(expression: Expr) -> bool:
     """Whether an expression may be computed anywhere, of registers that have a number each."""
+    loads: list[TensorLoad] = []
+    calls: list[Call] = []
     divisions: list[Expr] = []
-    walk(expression, (_DIVISIONS, divisions.append))
+    walk(
+        expression,
+        (TensorLoad, loads.append), (Call, calls.append), (_DIVISIONS, divisions.append),
+    )  # fmt: skip
     return (
-        all(map(_is_register, loads_of(expression)))
-        and all(map(_is_of_numbers, calls_of(expression)))
+        all(map(_is_register, loads))
+        and all(map(_is_of_numbers, calls))
         and all(map(_never_by_zero, divisions))
     )
 

@@ -13,7 +13,7 @@ from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr, PrimFunc
 
-from mfmadsl.passes.tir.rewrite import dtype_of, of_lanes
+from mfmadsl.passes.tir.rewrite import dtype_of, of_lanes, with_body
 from mfmadsl.passes.tir.walk import mapped
 
 _ARITHMETIC = tirx.Add, tirx.Sub, tirx.Mul
@@ -24,7 +24,7 @@ def wrapping_sums(function: PrimFunc) -> PrimFunc:
     """The function with what is added to an element of a buffer, and stored there again, added so
     that it may wrap around, and so all that is computed in uint32."""
     body = mapped(function.body, (BufferStore, _wrapping))
-    return function.with_body(mapped(body, (_ARITHMETIC, _unsigned)))
+    return with_body(function, mapped(body, (_ARITHMETIC, _unsigned)))
 
 
 def _unsigned(value: tirx.Add | tirx.Sub | tirx.Mul) -> Expr:

@@ -56,7 +56,7 @@ def _following(
     instruction: Instruction, place: int, labels: Mapping[str, int], count: int
 ) -> list[int]:
     label = branch_label(instruction)
-    led_to = [labels[label]] if label in labels else []
+    led_to = [labels[label]] if label is not None and label in labels else []
     if instruction.name == "s_branch" or instruction.name in _ENDS:
         return led_to
     return [*led_to, place + 1] if place + 1 < count else led_to

@@ -12,6 +12,7 @@ from tvm.tirx import For, PrimFunc
 from mfmadsl.model import Architecture
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.tir.annotation import CYCLES, PIPELINE
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 
@@ -30,7 +31,7 @@ def hand_on_cycles(function: PrimFunc, chip: Architecture) -> PrimFunc:
             {**annotations, CYCLES: found},
         )  # fmt: skip
 
-    return function.with_body(mapped(function.body, (For, loop)))
+    return with_body(function, mapped(function.body, (For, loop)))
 
 
 def _stated(loop: For, chip: Architecture) -> dict[str, int]:

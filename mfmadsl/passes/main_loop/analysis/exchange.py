@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+import tvm_ffi
 from tvm import tirx
 from tvm.tirx import BufferStore, Expr
 
@@ -89,7 +90,7 @@ def _follow(group: Sequence[BufferStore]) -> bool:
 def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read, lanes: int) -> Expr | None:
     """What each lane has to give as its address, in elements; None if nothing will do."""
     places = [load_of(s).indices[0] for s in group]
-    uniform = {str(_uniform(place, lane)) for place in places}
+    uniform = {tvm_ffi.StructuralKey(_uniform(place, lane)) for place in places}
     if len(uniform) != 1:
         return None
     wanted = []

@@ -36,6 +36,7 @@ from mfmadsl.passes.main_loop.analysis.unrolled import kind_of, store_of, unroll
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant, loads_of
+from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 _MOST_STATEMENTS = 20000
@@ -103,7 +104,7 @@ def scalar_loops(function: PrimFunc) -> PrimFunc:
             loop.loop_var, loop.min, loop.extent, loop.kind, body, None, loop.annotations
         )  # fmt: skip
 
-    return function.with_body(mapped(function.body, (For, outer)))
+    return with_body(function, mapped(function.body, (For, outer)))
 
 
 def uses(statement: Stmt, variable: tirx.Var) -> bool:

@@ -21,6 +21,7 @@ from mfmadsl.passes.tir.expression import (
     aligned,
     bits_of,
     constant,
+    distance,
     elements_of,
     load_of,
     loads_of,
@@ -155,7 +156,7 @@ def _wide(reads: Iterable[BufferStore]) -> Iterator[BufferStore]:
             and read.buffer.same_as(run[-1].buffer)
             and load_of(read).source.same_as(load_of(run[-1]).source)
             and constant(read.indices[0]) == (constant(run[-1].indices[0]) or 0) + 1
-            and analyzer.can_prove_equal(load_of(read).indices[0] - load_of(run[-1]).indices[0], 1)
+            and distance(load_of(read).indices[0], load_of(run[-1]).indices[0], analyzer) == 1
         ):
             yield from flush()
         run.append(read)

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import tvm_ffi
 from tvm import tirx
 from tvm.sym import Analyzer
 from tvm.tirx import Bind, Buffer, Expr, Var
@@ -100,7 +101,7 @@ class Places:
     threads: dict[str, int]
     lean: bool = False
     binds: list[Bind] = field(default_factory=list)
-    _found: dict[tuple[int, str, int], Var] = field(default_factory=dict)
+    _found: dict[tuple[int, tvm_ffi.StructuralKey, int], Var] = field(default_factory=dict)
 
     def of(self, buffer: Buffer) -> Swizzle:
         """The swizzle of a tile."""
@@ -128,7 +129,7 @@ class Places:
         low = min(_low(multiple_of(moving)), *(t.left for t in swizzle))
         # Made where it is used of another address, or kept for itself.
         apart, change = (change, 0) if self.lean else (0, change)
-        key = buffer.__chandle__(), str(moving), change
+        key = buffer.__chandle__(), tvm_ffi.StructuralKey(moving), change
         if key not in self._found:
             self._found[key] = Var(f"place_{len(self.binds)}", "int32")
             unit = Analyzer().simplify(tirx.floordiv(moving, i32(1 << low)))

@@ -30,6 +30,7 @@ from tvm.tirx import (
     Stmt,
     Var,
 )
+from tvm.tirx.analysis import undefined_vars
 
 from mfmadsl.model import Architecture
 from mfmadsl.passes.tir import device
@@ -48,7 +49,7 @@ from mfmadsl.passes.tir.expression import (
     substitute,
     variables_of,
 )
-from mfmadsl.passes.tir.rewrite import lanes_of
+from mfmadsl.passes.tir.rewrite import lanes_of, with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
 _VOLATILE = "tirx.volatile"
@@ -60,7 +61,7 @@ def share_lds(function: PrimFunc, chip: Architecture) -> PrimFunc:
     The place is the one of another type, whose elements are taken together; what is in a loop that
     comes back to the first buffer stays as it is. A loop's own buffers are allocated ahead of it.
     """
-    return function.with_body(_shared(function.body, chip, []))
+    return with_body(function, _shared(function.body, chip, []))
 
 
 def _shared(statement: Stmt, chip: Architecture, threads: list[Var]) -> Stmt:
@@ -176,8 +177,10 @@ def _pair(parts: Sequence[Stmt]) -> _Pair | None:
     allocated = [part for part in parts if isinstance(part, AllocBuffer)]
     shared = [each.buffer for each in allocated if _is_of_lds(each.buffer)]
     volatile = [each.buffer for each in allocated if _VOLATILE in (each.annotations or {})]
+    if len(shared) < 2:
+        return None
     used = [
-        set() if isinstance(part, AllocBuffer) else {v.__chandle__() for v in variables_of(part)}
+        set() if isinstance(part, AllocBuffer) else {v.__chandle__() for v in undefined_vars(part)}
         for part in parts
     ]
     uses = [[n for n, own in enumerate(used) if b.__chandle__() in own] for b in shared]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import tvm_ffi
@@ -64,25 +64,22 @@ def edges_of(
     """
     k, first = loop.variable, run[0]
     shared = [c for c in first.conditions if all(_among(c, s.conditions) for s in run)]
-    loose = (
-        set()
-        if exact
-        else {str(c) for s in run for c in s.edges if loop.moving_edges or not depends(c, k)}
+    loose = _distinct(
+        c for s in (() if exact else run) for c in s.edges if loop.moving_edges or not depends(c, k)
     )
     # Where nobody looks at what an iteration loads, to ask would cost more than to load.
-    unasked = [c for c in first.conditions if str(c) in loose and depends(c, k)]
+    unasked = [c for c in first.conditions if _among(c, loose) and depends(c, k)]
     # One that differs along the run is taken from the first: where it fails, no one looks at the
     # others. Past the end of a row there may be elements of the next one that someone wants.
     asked = [
         c
         for c in first.conditions
         if not _among(c, unasked)
-        and (_among(c, shared) or (str(c) in loose and all(_fails_with(s, c) for s in run)))
+        and (_among(c, shared) or (_among(c, loose) and all(_fails_with(s, c) for s in run)))
     ]
     moving = [c for c in asked if depends(c, k)]
-    masks = tuple(
-        tuple(c for c in s.conditions if str(c) not in loose and not _among(c, shared)) for s in run
-    )
+    unmasked = [*loose, *shared]
+    masks = tuple(tuple(c for c in s.conditions if not _among(c, unmasked)) for s in run)
     checked = [*moving, *(c for each in masks for c in each)]
     return Edges(
         fixed=tuple(substitute(c, exchanged) for c in asked if not depends(c, k)),
@@ -90,7 +87,7 @@ def edges_of(
         masks=masks,
         starts_inside=_starts_inside(first, asked, loop),
         passes_end=not is_whole(run)
-        and any(str(c) in loose and not _among(c, shared) for s in run for c in s.conditions),
+        and any(_among(c, loose) and not _among(c, shared) for s in run for c in s.conditions),
         is_beyond=bool(unasked),
         always=any(not loop.holds_before_last(c) for c in checked),
     )
@@ -151,3 +148,12 @@ def _fails_with(source: MemorySource, condition: Expr) -> bool:
 def _among(condition: Expr, others: Sequence[Expr]) -> bool:
     """Whether one of the others is written alike."""
     return any(tvm_ffi.structural_equal(condition, other) for other in others)
+
+
+def _distinct(conditions: Iterable[Expr]) -> list[Expr]:
+    """Those of which none before is written alike."""
+    found: list[Expr] = []
+    for each in conditions:
+        if not _among(each, found):
+            found.append(each)
+    return found

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TypeVar
 
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
@@ -19,6 +20,7 @@ from mfmadsl.passes.tir.expression import (
     choice_of,
     conjuncts_of,
     constant,
+    distance,
     is_zero,
     loads_of,
     name_of,
@@ -78,7 +80,11 @@ class MemorySource:
 
     def is_wanted_as(self, other: MemorySource) -> bool:
         """Whether the conditions of both are written alike."""
-        return str((self.edges, self.inner)) == str((other.edges, other.inner))
+        pairs = (self.edges, other.edges), (self.inner, other.inner)
+        return all(
+            len(own) == len(others) and all(map(tvm_ffi.structural_equal, own, others))
+            for own, others in pairs
+        )
 
     @property
     def size(self) -> int:
@@ -148,7 +154,7 @@ def with_common_places(elements: Sequence[Element], analyzer: Analyzer) -> list[
         place = without_remainders(load.indices[0], analyzer)
         others = known.setdefault(load.source.__chandle__(), [])
         for other in others:
-            if constant(plain.simplify(other - place)) == 0:
+            if distance(other, place, plain) == 0:
                 return tirx.BufferLoad(load.source, [other])
         others.append(place)
         return tirx.BufferLoad(load.source, [place])
@@ -167,12 +173,13 @@ def source_of(plain: Element) -> MemorySource:
 
 def sources(elements: Iterable[Element]) -> list[MemorySource]:
     """All elements of memory that are needed, each once."""
-    found: dict[tuple[int, str], list[MemorySource]] = {}
+    found: dict[tuple[int, tvm_ffi.StructuralKey], list[MemorySource]] = {}
     for each in elements:
         for load in loads_of(each.value):
             place = load.indices[0]
             source = MemorySource(load.source, place, each.edges, (*each.inner, *each.guards))
-            wanted = found.setdefault((load.source.__chandle__(), str(place)), [])
+            key = load.source.__chandle__(), tvm_ffi.StructuralKey(place)
+            wanted = found.setdefault(key, [])
             if not any(source.is_wanted_as(other) for other in wanted):
                 wanted.append(source)
     return [_where_any(wanted) for wanted in found.values()]
@@ -210,31 +217,31 @@ def runs(
         for of, base, members in bases:
             if not of.same_as(buffer(item)):
                 continue
-            distance = constant(analyzer.simplify(place(item) - base))
-            if distance is not None:
-                if distance in members:
+            apart = distance(place(item), base, analyzer)
+            if apart is not None:
+                if apart in members:
                     raise NotUnderstoodError(f"two elements go to one place of `{of.name}`")
-                members[distance] = item
+                members[apart] = item
                 break
         else:
             bases.append((buffer(item), place(item), {0: item}))
     found: list[list[Item]] = []
     for _, _, members in bases:
         last: int | None = None
-        for distance in sorted(members):
-            item = members[distance]
-            if last is None or distance != last + 1 or len(found[-1]) == most(item):
+        for apart in sorted(members):
+            item = members[apart]
+            if last is None or apart != last + 1 or len(found[-1]) == most(item):
                 found.append([])
             found[-1].append(item)
-            last = distance
+            last = apart
     return [piece for run in found for piece in _powers_of_two(run)]
 
 
 def neighbours(elements: Sequence[Element]) -> list[list[Element]]:
     """Runs in the LDS, aligned to their lengths, of elements with the same guards."""
-    groups: dict[str, list[Element]] = {}
+    groups: dict[tuple[tvm_ffi.StructuralKey, ...], list[Element]] = {}
     for each in elements:
-        groups.setdefault(" ".join(map(str, each.guards)), []).append(each)
+        groups.setdefault(tuple(map(tvm_ffi.StructuralKey, each.guards)), []).append(each)
     return [
         piece
         for group in groups.values()

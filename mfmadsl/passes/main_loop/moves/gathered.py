@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import Call, TensorLoad
 from tvm.sym import Analyzer
@@ -272,7 +273,7 @@ class _Reader:
         if isinstance(one, TensorLoad) and isinstance(other, TensorLoad):
             alike = one.source.same_as(other.source)
             return alike and self._are_same(one.indices[0], other.indices[0])
-        if str(one) == str(other):
+        if tvm_ffi.structural_equal(one, other):
             return True
         plain = not loads_of(one) and not loads_of(other)
         return plain and constant(self.analyzer.simplify(one - other)) == 0

@@ -25,7 +25,7 @@ from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import (
     WORD,
     bits_of,
-    constant,
+    distance,
     i32,
     loads_of,
     of_length,
@@ -42,7 +42,7 @@ _IN_PAIRS = (
 _Packed: TypeAlias = tirx.Add | tirx.Sub | tirx.Mul
 """What one instruction computes two of."""
 
-Home = dict[tuple[int, int, str], tuple[Fetch, int]]
+Home = dict[tuple[int, int, tvm_ffi.StructuralKey], tuple[Fetch, int]]
 """Where each element of memory is: (tile, buffer, place) to the fetch and its number there."""
 
 
@@ -72,7 +72,7 @@ class Put:
 
     def _origin(self, load: TensorLoad) -> tuple[Fetch, int]:
         tile = self.buffer.__chandle__()
-        return self.home[tile, load.source.__chandle__(), str(load.indices[0])]
+        return self.home[tile, load.source.__chandle__(), tvm_ffi.StructuralKey(load.indices[0])]
 
     @cached_property
     def is_plain(self) -> bool:
@@ -103,9 +103,9 @@ class Put:
             return ()
         found = tuple(map(source_of, self.run))
         first, analyzer = found[0], Analyzer()
-        distances = (analyzer.simplify(each.place - first.place) for each in found)
+        distances = (distance(each.place, first.place, analyzer) for each in found)
         together = all(each.buffer.same_as(first.buffer) for each in found)
-        return found if together and list(map(constant, distances)) == [*range(len(found))] else ()
+        return found if together and list(distances) == [*range(len(found))] else ()
 
     @cached_property
     def cost(self) -> int:

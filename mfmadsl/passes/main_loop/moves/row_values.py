@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Bind, Buffer, BufferStore, Expr, For, IfThenElse, Var
@@ -46,7 +47,7 @@ class _Reader:
         last = tirx.const(extent - 1, place.ty.dtype)
         value = tirx.BufferLoad(load.source, [tirx.min(place, last)])
         for variable, known in self.found:
-            if str(known) == str(value):
+            if tvm_ffi.structural_equal(known, value):
                 return variable
         variable = Var(f"{load.source.name}.{len(self.found)}", load.ty.dtype)
         self.found.append((variable, value))

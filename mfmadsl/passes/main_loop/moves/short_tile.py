@@ -43,8 +43,11 @@ def with_short_tiles(
     kept: list[Element] = []
     for handle, tile in tiles.items():
         those = [each for each in elements if each.buffer.__chandle__() == handle]
+        if tile.name not in edges:
+            kept += those
+            continue
         within = [each for each in those if not _is_past_edge(each, main.loop.loop_var, analyzer)]
-        length = _length(within, threads) if tile.name in edges else None
+        length = _length(within, threads)
         if length is None or len(within) == len(those) or not _reads_rows(main, tile, length):
             kept += those
             continue

@@ -13,7 +13,7 @@ from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel
 from mfmadsl.passes.main_loop.analysis.parsed import MainLoop
 from mfmadsl.passes.main_loop.lds.places import Swizzle
 from mfmadsl.passes.main_loop.lds.swizzle import WaveAccess, choose, span
-from mfmadsl.passes.main_loop.moves.element import Element, neighbours
+from mfmadsl.passes.main_loop.moves.element import Element
 from mfmadsl.passes.tir.expression import (
     NotNumbersError,
     bits_of,
@@ -30,12 +30,13 @@ from mfmadsl.passes.tir.expression import (
 
 
 def swizzles_of(
-    kernel: EnclosingKernel, main: MainLoop, elements: Sequence[Element]
+    kernel: EnclosingKernel, main: MainLoop, runs: Sequence[Sequence[Element]]
 ) -> dict[int, Swizzle]:
-    """The choice for each tile whose size and accesses are all known."""
-    tiles = {e.buffer.__chandle__(): e.buffer for e in elements}
+    """The choice for each tile whose size and accesses are all known; `runs` are what a thread
+    copies into neighbouring places."""
+    tiles = {run[0].buffer.__chandle__(): run[0].buffer for run in runs}
     accesses: dict[int, list[WaveAccess | None]] = {handle: [] for handle in tiles}
-    for run in neighbours(elements):
+    for run in runs:
         tile = run[0].buffer
         accesses[tile.__chandle__()].append(_access(kernel, tile, run[0].place, len(run), False))
     for step in main.steps:

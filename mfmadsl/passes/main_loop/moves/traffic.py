@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import tvm_ffi
 from tvm import ir, tirx
 from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
@@ -102,12 +103,13 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     main = narrow.with_tiles({handle: room.buffer for handle, room in rooms.items()})
     loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named}
     facts = _facts(kernel, loop, analyzer, gathered)
-    swizzles = swizzles_of(kernel, main, elements) if int(annotations.get(SWIZZLE, 1)) else {}
+    neighbouring = neighbours(elements)
+    swizzles = swizzles_of(kernel, main, neighbouring) if int(annotations.get(SWIZZLE, 1)) else {}
     places = Places(swizzles, counts, kernel.lean)
     fetches, home = _fetches(elements, facts, loose)
     puts = [
         Put(tuple(run), home, loop.loop_var, places.index(run[0].place, run[0].buffer))
-        for run in neighbours(elements)
+        for run in neighbouring
     ]
     direct = _direct(kernel, facts, places, puts, loose, len(fetches)) if stages > 1 else None
     steps, halves = _register_steps(kernel, main, is_direct=bool(direct))
@@ -149,7 +151,8 @@ def _fetches(elements: Sequence[Element], facts: Loop, loose: set[int]) -> tuple
             for fetch in inside(run, facts, len(found), exact, known):
                 found.append(fetch)
                 for number, source in enumerate(fetch.run):
-                    home[tile, source.buffer.__chandle__(), str(source.place)] = fetch, number
+                    place = tvm_ffi.StructuralKey(source.place)
+                    home[tile, source.buffer.__chandle__(), place] = fetch, number
     return found, home
 
 
