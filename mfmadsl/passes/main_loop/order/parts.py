@@ -146,7 +146,9 @@ class Parts:
         where they are asked for together with them they hold up their wave. As many workgroups as
         have room in the LDS share the lines.
 
-        A loop that waits for memory asks for all of it at once.
+        A loop that waits for memory asks for all of it at once, and so does one whose loads leave
+        lines for those of another iteration, if there are registers for these. What is turned or
+        computed on its way into the LDS needs its loads sooner than what is copied.
         """
         kernel, chip = self.traffic.kernel, self.chip
         threads = prod(kernel.threads.extents.values())
@@ -156,6 +158,9 @@ class Parts:
         fetches = [fetch for each in self.done for fetch in each]
         own = [(constant(f.registers.shape[0]) or 0) * WORD * threads for f in fetches]
         coming = sum(own) / chip.l1_bytes * _FROM_MEMORY * chip.l2_latency
+        as_they_are = all(put.is_plain and put.is_straight for put in self.traffic.puts)
+        if self.has_few_loads and sum(own) < chip.l1_bytes + (not as_they_are):
+            return []
         if self._cycles * threads / chip.wave_size / chip.simds < coming:
             return []
         return [f for f, before in zip(fetches, accumulate(own), strict=True) if before > lines]
