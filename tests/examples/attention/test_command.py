@@ -33,6 +33,7 @@ def sharp(size: Size, arch: str) -> Schedule:
 WRONG = Step("sharp", "twice the scores", "gfx942", False, sharp)
 
 
+@pytest.mark.thorough
 def test_a_wrong_attention_is_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

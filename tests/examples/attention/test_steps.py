@@ -134,6 +134,7 @@ def test_a_barrier_that_is_missing_is_found(arch: str) -> None:
     assert found.startswith("the sanitizer finds: ")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", CHIPS)
 def test_naive_has_three_kernels_and_scores_in_memory_and_the_others_none(arch: str) -> None:
     scores = SHORT.heads * SHORT.queries * SHORT.keys

@@ -143,6 +143,7 @@ def test_v6_has_a_cta_for_each_sm_and_strides_by_them(sms: int) -> None:
     assert f"+ {sms})" in body
 
 
+@pytest.mark.thorough
 def test_v7_has_four_kinds_of_barrier_and_a_warpgroup_more() -> None:
     assert len(barriers_waited_for("v4")) == 2
     assert len(barriers_waited_for("v7")) == 4
@@ -166,6 +167,7 @@ def test_v8_is_v7_with_more_stages() -> None:
     assert lowered("v8").shared_bytes == lowered("v7").shared_bytes + 2 * STAGE + 4 * 8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["v9", "v10"])
 def test_a_pair_of_ctas_multiplies_together(name: str) -> None:
     source = lowered(name).source

@@ -38,6 +38,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.thorough
 def test_two_steps_from_a_folder_of_ones_own(tmp_path: Path) -> None:
     """In processes of their own, as people call it."""
     asked = ["--step", "reordered", "--step", "vectorized", "--json", "found.json", *SHORT]

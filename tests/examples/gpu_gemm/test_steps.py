@@ -53,6 +53,7 @@ def test_every_element_comes_from_its_own_place(step: Step) -> None:
         assert (c == b[picked]).all()
 
 
+@pytest.mark.thorough
 def test_the_sanitizer_finds_nothing_where_threads_share_memory() -> None:
     """A barrier too few would be no wrong number in the emulator, whose waves go in step."""
     size = Size(128, 128, 32)

@@ -21,6 +21,7 @@ def trials() -> list[tuned.Trial]:
     return tuned.tune(SIZE, "gfx942", trials=3, seed=9)
 
 
+@pytest.mark.thorough
 def test_the_fastest_comes_first(trials: list[tuned.Trial]) -> None:
     times = [trial.microseconds for trial in trials if trial.microseconds is not None]
     assert times == sorted(times)

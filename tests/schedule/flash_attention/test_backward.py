@@ -41,6 +41,7 @@ def test_gradients_are_numpys_in_float64(form: str, arch: str) -> None:
         assert kernel.remarks == ()  # all loops over keys went through the pipeline
 
 
+@pytest.mark.thorough
 def test_lengths_are_known_at_the_launch() -> None:
     BackwardCase(2, 2, 77, 150, causal=True, symbolic="queries keys").check()
     BackwardCase(1, 4, 70, 33, kv_heads=2, symbolic="queries", index_type="int32").check()

@@ -136,6 +136,7 @@ def legal_factors(draw: st.DrawFn, intrinsic: Intrinsic) -> tuple[tuple[int, int
     return shape, {"i_factors": i, "j_factors": j, "k_factors": k}
 
 
+@pytest.mark.thorough
 @settings(max_examples=12, derandomize=True)
 @given(st.data(), st.sampled_from(COMMON), st.booleans())
 def test_any_legal_factors_give_the_right_numbers(

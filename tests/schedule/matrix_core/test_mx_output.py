@@ -121,6 +121,7 @@ def test_each_bit(arch: str, kind: str, shape: tuple[int, int, int], b_transpose
     check(kernel, kind, given, a @ b.T)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arch", "changes"),
     [
@@ -230,6 +231,7 @@ def test_experts(arch: str, kind: str, shape: tuple[int, int, int], is_gated: bo
     check(built(mfmadsl.mx_output(workload, kind), arch), kind, given, exact)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("m", [1, 16, 17, 300])
 def test_any_m(arch: str, m: int) -> None:

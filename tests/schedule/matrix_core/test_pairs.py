@@ -328,6 +328,7 @@ def test_other_places_are_read_by_a_kernel_of_their_own(place: str) -> None:
     check(built(workload, "gfx942"), arguments, wanted[place](), launches=2)
 
 
+@pytest.mark.thorough
 @FEW_EXAMPLES
 @given(data=st.data())
 def test_whatever_is_made_of_a_pair_is_right(data: st.DataObject) -> None:

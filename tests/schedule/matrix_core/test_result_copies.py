@@ -83,6 +83,7 @@ def _arrays(rows: int, columns: int, cache: tuple[int, ...]) -> list[Array]:
     return [a, b, *full, np.zeros((rows, columns), np.float16)]
 
 
+@pytest.mark.thorough
 @given(rows=st.integers(1, 20), heads=st.integers(1, 3), before=st.integers(0, 4))
 @FEW_EXAMPLES
 def test_each_element_goes_to_all_of_its_places(rows: int, heads: int, before: int) -> None:

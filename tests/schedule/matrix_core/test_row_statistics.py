@@ -124,6 +124,7 @@ def test_the_tiling_that_is_chosen(arch: str, dtype: str) -> None:
     check(rms, mfmadsl.build(gemm_schedule(function, arch=arch), arch), 1, 96, 1024, dtype)
 
 
+@pytest.mark.thorough
 @FEW_EXAMPLES
 @given(
     st.integers(1, MOST_ROWS), st.integers(1, 80), st.integers(300, 1500),

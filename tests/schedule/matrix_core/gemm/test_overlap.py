@@ -72,6 +72,7 @@ def test_one_turn_and_two(k: int) -> None:
         assert workload.error(a, b, c) <= 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize(
     "change", [{"split_k": 2}, {"k_waves": 2, "k_step": 128, "block": (64, 32), "waves": (2, 1)}],

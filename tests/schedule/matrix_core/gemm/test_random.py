@@ -74,10 +74,10 @@ def test_most_workloads_have_to_be_scheduled() -> None:
     assert sum(drawn(seed)[0].sound for seed in WORKLOADS) > 0.7 * len(WORKLOADS)
 
 
-@pytest.mark.parametrize("first", CHANGED[::20])
+@pytest.mark.parametrize("first", CHANGED[::10])
 def test_changed_schedules(first: int) -> None:
     """Whatever primitives make of a schedule: it is right, or TVM or the passes refuse it."""
-    assert sum(changed_checked(seed) for seed in range(first, first + 20)) >= 10
+    assert sum(changed_checked(seed) for seed in range(first, first + 10)) >= 4
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -132,6 +132,7 @@ def test_whole_tiles_that_no_loop_counts_are_refused() -> None:
         mfmadsl.gemm_schedule(workload, arch=ARCH)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dtype", drawn(BITS, 3))
 def test_what_is_known_goes_straight_into_the_lds_and_stays_in_registers(dtype: str) -> None:
     """Scales as well, by words; sums are not spilled at the edges of C."""
@@ -376,6 +377,7 @@ def test_what_follows_is_part_of_the_kernel() -> None:
 LOOP = re.compile(r"^(\.LBB\w+):(.*?)s_cbranch_\w+ \1$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("types", drawn([(a, b) for a in BITS for b in BITS], 1))
 @pytest.mark.parametrize("shape", [(8192, 8192, 8192), (8191, 7168, 4128), (300, 4096, 7168)])
 def test_no_register_is_spilled_in_a_loop(
