@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from math import copysign, gcd, prod
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeGuard, TypeVar, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ OfTwo: TypeAlias = (
 )  # fmt: skip
 """Expressions of two others, `a` and `b`."""
 
+_OF_TWO = frozenset(get_args(OfTwo))
+
 WORD = 4
 """Bytes of a register of one lane."""
 
@@ -40,6 +42,11 @@ _NUMPY = {
     tirx.RShift: np.right_shift, tirx.LShift: np.left_shift, tirx.BitwiseAnd: np.bitwise_and,
     tirx.BitwiseOr: np.bitwise_or, tirx.BitwiseXor: np.bitwise_xor,
 }  # fmt: skip
+
+
+def is_of_two(expression: object) -> TypeGuard[OfTwo]:
+    """Whether it is one of `OfTwo`, by its type: `isinstance` would ask each of them in turn."""
+    return type(expression) in _OF_TWO
 
 
 def scope_of(buffer: Buffer) -> str:
@@ -105,7 +112,7 @@ def step_of(expression: Expr, variable: tirx.Var) -> int | None:
 
 def terms_of(expression: Expr) -> list[Expr]:
     """The terms of a sum."""
-    if isinstance(expression, tirx.Add):
+    if type(expression) is tirx.Add:
         return terms_of(expression.a) + terms_of(expression.b)
     return [expression]
 
@@ -119,12 +126,12 @@ def parted(expression: Expr) -> tuple[Expr, int]:
 
 def multiplied_out(expression: Expr) -> list[Expr]:
     """The terms of a sum of which none is a product of sums."""
-    if isinstance(expression, tirx.Add):
+    if type(expression) is tirx.Add:
         return multiplied_out(expression.a) + multiplied_out(expression.b)
-    if isinstance(expression, tirx.Sub):
+    if type(expression) is tirx.Sub:
         minus = tirx.const(-1, str(expression.ty.dtype))
         return multiplied_out(expression.a) + [t * minus for t in multiplied_out(expression.b)]
-    if isinstance(expression, tirx.Mul):
+    if type(expression) is tirx.Mul:
         return [a * b for a in multiplied_out(expression.a) for b in multiplied_out(expression.b)]
     return [expression]
 
@@ -186,27 +193,27 @@ def i32(number: int) -> Expr:
 
 def narrowed(expression: Expr) -> Expr:
     """An index below 2^31, of parts that are, in 32 bits."""
-    kind = type(expression)
-    if kind is tirx.IntImm:
+    if type(expression) is tirx.IntImm:
         return i32(int(expression.value))
     if str(expression.ty.dtype) == "int32":
         return expression
-    if kind is tirx.Cast:
+    if type(expression) is tirx.Cast:
         return narrowed(expression.value)
-    if kind in _ARITHMETIC:
-        return kind(narrowed(expression.a), narrowed(expression.b))
+    if type(expression) in _ARITHMETIC:
+        of_two = cast("OfTwo", expression)
+        return type(of_two)(narrowed(of_two.a), narrowed(of_two.b))
     return tirx.Cast("int32", expression)
 
 
 def widened(expression: Expr) -> Expr:
     """A number, computed in 64 bits, in which nothing of it wraps around."""
-    kind = type(expression)
-    if kind is tirx.IntImm:
+    if type(expression) is tirx.IntImm:
         return tirx.const(int(expression.value), "int64")
-    if kind is tirx.Cast:
+    if type(expression) is tirx.Cast:
         return widened(expression.value)
-    if kind in _ARITHMETIC:
-        return kind(widened(expression.a), widened(expression.b))
+    if type(expression) in _ARITHMETIC:
+        of_two = cast("OfTwo", expression)
+        return type(of_two)(widened(of_two.a), widened(of_two.b))
     return expression if str(expression.ty.dtype) == "int64" else tirx.Cast("int64", expression)
 
 
@@ -256,14 +263,13 @@ def multiple_of(expression: Expr | int) -> int:
     """A number that surely divides an expression; 0 if that is 0."""
     if isinstance(expression, int):
         return abs(expression)
-    kind = type(expression)  # of exact types: `isinstance` of another node asks its abstract bases
-    if kind is tirx.Add or kind is tirx.Sub:
+    if type(expression) is tirx.Add or type(expression) is tirx.Sub:
         return gcd(multiple_of(expression.a), multiple_of(expression.b))
-    if kind is tirx.Mul:
+    if type(expression) is tirx.Mul:
         return multiple_of(expression.a) * multiple_of(expression.b)
-    if kind is tirx.Cast:
+    if type(expression) is tirx.Cast:
         return multiple_of(expression.value)
-    return abs(int(expression.value)) if kind is tirx.IntImm else 1
+    return abs(int(expression.value)) if type(expression) is tirx.IntImm else 1
 
 
 def aligned(run: Sequence[Item], place: Callable[[Item], Expr]) -> Iterator[list[Item]]:
@@ -293,23 +299,23 @@ def numbers(expression: Expr | int, values: Mapping[str, npt.ArrayLike]) -> npt.
 
     Raises NotNumbersError if it has anything else in it; divisions are of what is not negative.
     """
-    if isinstance(expression, int | tirx.IntImm):
-        return np.asarray(int(expression), np.int64)
-    if isinstance(expression, tirx.Var):
+    if (number := constant(expression)) is not None:
+        return np.asarray(number, np.int64)
+    if type(expression) is tirx.Var:
         if expression.name not in values:
             raise NotNumbersError(expression.name)
         return np.asarray(values[expression.name], np.int64)
-    if isinstance(expression, tirx.Cast):
+    if type(expression) is tirx.Cast:
         return numbers(expression.value, values)
-    if isinstance(expression, OfTwo) and type(expression) in _NUMPY:
+    if is_of_two(expression) and type(expression) in _NUMPY:
         function = _NUMPY[type(expression)]
         return np.asarray(function(numbers(expression.a, values), numbers(expression.b, values)))
-    raise NotNumbersError(str(expression))
+    raise NotNumbersError(type(expression).__name__)
 
 
 def elements_of(index: Expr) -> range:
     """The elements of an array of registers that an index names."""
-    if isinstance(index, tirx.Ramp):
+    if type(index) is tirx.Ramp:
         start, stride = constant(index.base), constant(index.stride)
         if start is not None and stride == 1:
             return range(start, start + int(index.lanes))

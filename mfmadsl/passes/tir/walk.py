@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import tvm_ffi
 
 Node = TypeVar("Node")
-Entry: TypeAlias = tuple[type | tuple[type, ...], Callable[[Any], Any]]
+Entry: TypeAlias = tuple[type | tuple[type, ...], Callable[..., object]]
 """Types of nodes, and what is called with each node of one of them."""
 
 _walk = tvm_ffi.get_global_func("ffi.StructuralWalk")
@@ -35,7 +35,7 @@ def mapped(node: Node, *entries: Entry) -> Node:
     return found
 
 
-def _indexed(entries: tuple[Entry, ...]) -> list[tuple[int, Callable[[Any], Any]]]:
+def _indexed(entries: tuple[Entry, ...]) -> list[tuple[int, Callable[..., object]]]:
     return [(index, call) for kinds, call in entries for index in _indices(kinds)]
 
 

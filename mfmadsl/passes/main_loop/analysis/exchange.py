@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 import tvm_ffi
 from tvm import tirx
 from tvm.tirx import BufferStore, Expr
@@ -19,9 +21,9 @@ from mfmadsl.model import Read
 from mfmadsl.model.closed_form import ClosedForm, closed_form
 from mfmadsl.passes.tir.expression import (
     NotNumbersError,
+    among,
     bits_of,
     constant,
-    depends,
     i32,
     load_of,
     multiple_of,
@@ -89,39 +91,43 @@ def _follow(group: Sequence[BufferStore]) -> bool:
 
 def _address(group: Sequence[BufferStore], lane: tirx.Var, read: Read, lanes: int) -> Expr | None:
     """What each lane has to give as its address, in elements; None if nothing will do."""
-    places = [load_of(s).indices[0] for s in group]
-    uniform = {tvm_ffi.StructuralKey(_uniform(place, lane)) for place in places}
-    if len(uniform) != 1:
+    parts = [_parted(load_of(s).indices[0], lane) for s in group]
+    first = parts[0][1]
+    if not all(tvm_ffi.structural_equal(uniform, first) for _, uniform in parts):
         return None
-    wanted = []
-    for place in places:
-        own = total([t for t in terms_of(place) if depends(t, lane) or not variables_of(t)])
-        try:
-            where = numbers(own, {lane.name: np.arange(lanes)})
-        except NotNumbersError:
-            return None  # the lane's part depends on something else
-        wanted.append(np.broadcast_to(where, (lanes,)))
-    given = [0] * lanes
-    for number in range(lanes):
-        for register in range(read.registers):
-            source, element = read.origin(number, register)
-            if element == 0:
-                given[source] = int(wanted[register][number])
-    for number in range(lanes):
-        for register in range(read.registers):
-            source, element = read.origin(number, register)
-            if wanted[register][number] != given[source] + element:
-                return None
-    form = closed_form(lambda x: given[x], {"lane": lanes})
+    try:
+        where = [numbers(own, {lane.name: np.arange(lanes)}) for own, _ in parts]
+    except NotNumbersError:
+        return None  # the lane's part depends on something else
+    wanted = np.stack([np.broadcast_to(each, (lanes,)) for each in where], axis=1)
+    sources, elements = _origins(read, lanes)
+    given = np.zeros(lanes, np.int64)
+    given[sources[elements == 0]] = wanted[elements == 0]
+    if np.any(wanted != given[sources] + elements):
+        return None
+    form = closed_form(lambda x: int(given[x]), {"lane": lanes})
     if form is None:
         return None
-    place = _expression(form, lane) + _uniform(places[0], lane)
+    place = _expression(form, lane) + first
     # The chip takes addresses that are aligned to what a lane reads.
     return None if multiple_of(place) % read.registers else place
 
 
-def _uniform(place: Expr, lane: tirx.Var) -> Expr:
-    return total([t for t in terms_of(place) if not depends(t, lane) and variables_of(t)])
+def _parted(place: Expr, lane: tirx.Var) -> tuple[Expr, Expr]:
+    """The lane's part of a place, with what is constant, and that which all lanes share."""
+    terms = [(term, variables_of(term)) for term in terms_of(place)]
+    shared = [bool(found) and not among(lane, found) for _, found in terms]
+    own = [term for (term, _), is_shared in zip(terms, shared, strict=True) if not is_shared]
+    uniform = [term for (term, _), is_shared in zip(terms, shared, strict=True) if is_shared]
+    return total(own), total(uniform)
+
+
+@lru_cache(maxsize=16)
+def _origins(read: Read, lanes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The lane and the element from which each lane gets each register, (lanes, registers)."""
+    found = [[read.origin(x, register) for register in range(read.registers)] for x in range(lanes)]
+    origins = np.asarray(found, np.int64)
+    return origins[..., 0], origins[..., 1]
 
 
 def _expression(form: ClosedForm, lane: tirx.Var) -> Expr:

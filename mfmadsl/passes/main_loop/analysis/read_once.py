@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import BufferStore, Expr
@@ -40,11 +41,12 @@ def read_once(steps: Sequence[Step]) -> list[Step]:
 
 
 def _step(reads: list[BufferStore], computing: list[BufferStore], kept: set[int]) -> Step:
-    first: dict[tuple[int, str, str], BufferStore] = {}
+    first: dict[tuple[int, str, tvm_ffi.StructuralKey], BufferStore] = {}
     instead: dict[_Register, BufferStore] = {}
     for read in reads:
         load = load_of(read)
-        place = load.source.__chandle__(), str(read.buffer.dtype), str(load.indices[0])
+        index = tvm_ffi.StructuralKey(load.indices[0])
+        place = load.source.__chandle__(), str(read.buffer.dtype), index
         if read.buffer.__chandle__() not in kept and first.setdefault(place, read) is not read:
             instead[_register(read)] = first[place]
     if not instead:

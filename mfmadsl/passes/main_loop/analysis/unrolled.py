@@ -11,8 +11,8 @@ from tvm.tirx import AllocBuffer, BufferStore, Evaluate, Expr, For, IfThenElse, 
 
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
-    OfTwo,
     constant,
+    is_of_two,
     loads_of,
     name_of,
     narrowed,
@@ -27,7 +27,9 @@ def unrolled(
 ) -> Iterator[AllocBuffer | BufferStore | IfThenElse]:
     """The statements in order: inner loops unrolled, barriers left out, vectors of copies and of
     reads spelled out element by element."""
-    if isinstance(statement, SeqStmt):
+    if isinstance(statement, BufferStore):
+        yield from _scalars(statement, analyzer)
+    elif isinstance(statement, SeqStmt):
         for each in statement.seq:
             yield from unrolled(each, analyzer)
     elif isinstance(statement, For):
@@ -41,8 +43,6 @@ def unrolled(
             yield from unrolled(substitute(statement.body, {statement.loop_var: number}), analyzer)
     elif isinstance(statement, AllocBuffer):
         yield statement
-    elif isinstance(statement, BufferStore):
-        yield from _scalars(statement, analyzer)
     elif isinstance(statement, Evaluate) and isinstance(statement.value, Call):
         if name_of(statement.value) != "tvm_storage_sync":
             raise NotUnderstoodError(f"`{statement.value}` has an effect")
@@ -88,7 +88,7 @@ def element_of(value: Expr, lane: int, lanes: int) -> Expr:
     if isinstance(value, tirx.Select):
         parts = (value.condition, value.true_value, value.false_value)
         return tirx.Select(*(_part(part, lane, lanes) for part in parts))
-    if isinstance(value, OfTwo):
+    if is_of_two(value):
         return type(value)(_part(value.a, lane, lanes), _part(value.b, lane, lanes))
     if isinstance(value, Call) and name_of(value) == "if_then_else":
         return tirx.if_then_else(*(_part(argument, lane, lanes) for argument in value.args))

@@ -21,7 +21,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Bind, Buffer, Expr, Var
 
 from mfmadsl.passes.tir import device
-from mfmadsl.passes.tir.expression import OfTwo, constant, i32, multiple_of, narrowed, parted
+from mfmadsl.passes.tir.expression import constant, i32, is_of_two, multiple_of, narrowed, parted
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def known_bits(expression: Expr, threads: dict[str, int]) -> int | None:
     if isinstance(expression, Var):
         count = threads.get(expression.name)
         return None if count is None else (1 << (count - 1).bit_length()) - 1
-    if not isinstance(expression, OfTwo):
+    if not is_of_two(expression):
         return None
     operator = type(expression).__name__
     a, b = known_bits(expression.a, threads), known_bits(expression.b, threads)

@@ -23,12 +23,12 @@ from mfmadsl.passes.main_loop.analysis.unrolled import store_of
 from mfmadsl.passes.main_loop.moves.element import Element
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import (
-    OfTwo,
     bits_of,
     choice_of,
     conjuncts_of,
     constant,
     depends,
+    is_of_two,
     loads_of,
     scope_of,
     substitute,
@@ -326,14 +326,14 @@ def _is_of_memory(index: Expr) -> bool:
         return True
     if isinstance(index, tirx.Cast):
         return _is_of_memory(index.value)
-    return isinstance(index, OfTwo) and _is_of_memory(index.a) and _is_of_memory(index.b)
+    return is_of_two(index) and _is_of_memory(index.a) and _is_of_memory(index.b)
 
 
 def _rebuilt(node: Expr, part: Callable[[Expr], Expr]) -> Expr:
     """A node of other parts; what is of no known kind stays as it is."""
     if not loads_of(node):
         return node
-    if isinstance(node, OfTwo):
+    if is_of_two(node):
         return type(node)(part(node.a), part(node.b))
     if isinstance(node, tirx.Cast):
         return tirx.Cast(str(node.ty.dtype), part(node.value))

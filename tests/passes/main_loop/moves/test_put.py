@@ -27,7 +27,7 @@ def stored(dtype: str, chosen: list[int]) -> int:
     places = [LANE * (4 // size) + n for n in range(4 // size)]
     fetch = fetch_of([MemorySource(memory, place, ()) for place in places], facts(), 0)
     home = {
-        (tile.__chandle__(), memory.__chandle__(), str(place)): (fetch, n)
+        (tile.__chandle__(), memory.__chandle__(), tvm_ffi.StructuralKey(place)): (fetch, n)
         for n, place in enumerate(places)
     }
     run = tuple(
