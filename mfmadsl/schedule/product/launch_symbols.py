@@ -9,6 +9,7 @@ from itertools import count
 import tvm_ffi
 from tvm import tirx
 from tvm.s_tir import SBlock
+from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
@@ -61,13 +62,12 @@ def _expressions_as_symbols(function: PrimFunc) -> PrimFunc:
     a launch can tell what they are made of."""
     while (found := _expression(function)) is not None:
         extent, shift = found
+        if isinstance(product := Analyzer().simplify(extent), tirx.Mul):
+            function = _with_expression(function, extent, product)
+            continue
         whole = unused(function, _spoken(extent), extent)
-
-        def replaced(node: Expr, extent: Expr = extent, whole: Var = whole) -> Expr:
-            return whole if tvm_ffi.structural_equal(node, extent) else node
-
         said = f"{whole.name} has to be {extent}"
-        function = tvm_ffi.structural_map(function, (type(extent), replaced))
+        function = _with_expression(function, extent, whole)
         if shift is None:
             function = with_requirements(function, {said: whole - extent})
             continue
@@ -78,6 +78,20 @@ def _expressions_as_symbols(function: PrimFunc) -> PrimFunc:
             said = f"{said}, of {symbol.name} from 0 on"
             function = with_requirements(function, {said: too_few})
     return function
+
+
+def _with_expression(function: PrimFunc, extent: Expr, other: Expr) -> PrimFunc:
+    """The function with another expression for an extent, however TVM has written it: loops have it
+    simplified."""
+    written = Analyzer().simplify(extent)
+
+    def replaced(node: Expr) -> Expr:
+        if not any(v.same_as(variables_of(extent)[0]) for v in variables_of(node)):
+            return node
+        return other if tvm_ffi.structural_equal(Analyzer().simplify(node), written) else node
+
+    kinds = tuple({type(extent), type(written)})
+    return tvm_ffi.structural_map(function, (kinds, replaced))
 
 
 def _expression(function: PrimFunc) -> tuple[Expr, tuple[Var, int] | None] | None:
