@@ -93,7 +93,7 @@ def device(
     from mfmadsl.report.program_pages import program_pages
     from mfmadsl.report.program_timeline import program_timeline_json
 
-    product = product or product_asked()
+    product = product_asked(product, arch)
     if arch is None:
         arch = DEFAULT_ARCH if product is None else PRODUCTS[product].arch
     if report is not None:

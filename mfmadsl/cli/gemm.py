@@ -24,7 +24,7 @@ from mfmadsl.cli.gemm_options import (
     weight_options,
 )
 from mfmadsl.cli.progress import shown
-from mfmadsl.cli.specs import OUTPUT, SEARCH, SPEC, find, product_asked
+from mfmadsl.cli.specs import OUTPUT, PRODUCT, SEARCH, SPEC, find, product_asked
 from mfmadsl.cli.write import write_report
 from mfmadsl.error import MfmadslError, SlowLoopWarning
 from mfmadsl.report import kernel_json, kernel_summary
@@ -132,6 +132,12 @@ _OF_A_LAUNCH = ("llvm", "asm", "hsaco")
     "--report", type=OUTPUT, metavar="FILE", help="Write a page about its profile, to look at."
 )
 @click.option(
+    "--product",
+    "named",
+    type=PRODUCT,
+    help="The product that has the chip, of which --report tells the time.",
+)
+@click.option(
     "--trust-spec",
     is_flag=True,
     help="Emulate the instruction as the file of --spec says, not as the emulator knows it.",
@@ -157,6 +163,7 @@ def gemm(
     benched: bool,
     report: Path | None,
     trust_spec: bool,
+    named: str | None,
     arch: str,
     **product: Any,
 ) -> None:
@@ -169,6 +176,9 @@ def gemm(
         raise click.UsageError("give -o FILE: only one kind of text can go to the terminal")
     if spec is not None and name is None:
         raise click.UsageError("--spec needs --intrinsic: which one of the file?")
+    if named is not None and report is None:
+        raise click.UsageError("--product needs --report FILE: nothing else tells a time")
+    of_product = product_asked(named, arch)
     if trust_spec and (spec is None or not emulated):
         raise click.UsageError("--trust-spec needs --spec and --emulate: who is trusted, in what?")
     forms = {"scaled": scaled, "blocks": blocks, "sparse": sparse}
@@ -190,7 +200,7 @@ def gemm(
     comparison = _checked(problem, kernel, trust_spec) if emulated else None
     bench = _run(problem, kernel, _REPEAT if benched else 0) if ran or benched else None
     if report is not None:
-        write_report(report, _profiled(problem, kernel, comparison))
+        write_report(report, _profiled(problem, kernel, comparison, of_product))
     results: dict[str, Any] = {
         "tiling": tiling_json(problem.tiled(), problem.tiling_source) if problem.is_tiled else None,
         "remarks": [remark for each in kernel.chain() for remark in each.remarks],
@@ -254,14 +264,16 @@ def _checked(problem: Gemm, kernel: Kernel, trust_spec: bool) -> Comparison:
         fail(str(error))
 
 
-def _profiled(problem: Gemm, kernel: Kernel, comparison: Comparison | None) -> str:
+def _profiled(
+    problem: Gemm, kernel: Kernel, comparison: Comparison | None, product: str | None
+) -> str:
     from mfmadsl.emulator.profiler import profile
     from mfmadsl.report.kernel_page import Profiled, profile_page, tiling_facts
 
     args = list(problem.operands(compared=False))
     try:
         with shown("profiling") as progress:
-            found = profile(kernel, args, product=product_asked(), progress=progress)
+            found = profile(kernel, args, product=product, progress=progress)
         start, *_ = kernel.launches(args)
         facts = {}
         if problem.is_tiled:

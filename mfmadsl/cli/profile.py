@@ -112,7 +112,7 @@ def profile(
     from mfmadsl.report.kernel_page import Profiled, profile_page
     from mfmadsl.report.timeline import timeline_json
 
-    product = product or product_asked()
+    product = product_asked(product, options["arch"])
     profiled = []
     try:
         with shown("profiling") as progress:

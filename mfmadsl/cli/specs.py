@@ -81,9 +81,20 @@ class _Chip(click.Choice[str]):
 _PRODUCT = "mfmadsl.product"
 
 
-def product_asked() -> str | None:
-    """The product that `--arch` of this command names, if it names one and not a chip."""
-    return click.get_current_context().meta.get(_PRODUCT)
+def product_asked(named: str | None = None, arch: str | None = None) -> str | None:
+    """The product that is `named` by an option, or by `--arch` of this command, if that names one
+    and not a chip.
+
+    Raises click.UsageError where they contradict each other, or that and the chip `arch`.
+    """
+    own: str | None = click.get_current_context().meta.get(_PRODUCT)
+    if named is None:
+        return own
+    if own is not None and own != named:
+        raise click.UsageError(f"--arch names {own}, and --product {named}: leave one out")
+    if arch is not None and (chip := PRODUCTS[named].arch) != arch:
+        raise click.UsageError(f"--product: {named} has {chip}, and --arch says {arch}")
+    return named
 
 
 class _Product(Choice):

@@ -77,7 +77,7 @@ FILES = ["good.mfma", "good.s", "k.json", "layouts.json", "empty", "binary.s", "
          "", ".", "..", "/", "x" * 300, "\udcff.mfma", "/proc/self/mem", "/dev/full",
          "/dev/null"]  # fmt: skip
 NUMBERS = ["0", "1", "-1", "16", "32", "2147483648", "9" * 31, "9" * 5000, "1.5", "1e3", "x", "",
-           "²", "0x10", " 7", "nan"]  # fmt: skip
+           "²", "0x10", " 7", "nan", "17", "33", "96", "m", "2*m", "m+1"]  # fmt: skip
 EXTENTS = ["1", "64", "1,1", "1,1,1", "1,1,1,1", "0", "-1", "", ",", "1,,1", "x", "64,64,64",
            "9" * 31, "9" * 5000, "1024", "2048", "1.5"]  # fmt: skip
 ARGUMENTS = ["uint32[64]=0", "uint32[64]", "null", "int32=5", "good.npy", "short.npy", "empty.npy",
@@ -101,7 +101,19 @@ NAMES = [
     "\udcff",
     "é",
 ]
-CHIPS = ["gfx942", "gfx942", "gfx90a", "gfx950", "gfx1100", "gfx906", "", "x" * 5000, "\udcff", "9"]
+CHIPS = [
+    "gfx942",
+    "gfx942",
+    "gfx90a",
+    "gfx950",
+    "mi300x",
+    "gfx1100",
+    "gfx906",
+    "",
+    "x" * 5000,
+    "\udcff",
+    "9",
+]
 OUTPUTS = [
     "out",
     "out.s",
@@ -147,6 +159,7 @@ LIKELY = {
     "compile": ["good.mfma", "spoiled.mfma"],
 }
 LIKELY |= {"sanitize": LIKELY["emulate"], "profile": LIKELY["emulate"]}
+PRODUCTS = ["MI300X", "mi325x", "MI355X", "MI300", "gfx942", "x", ""]
 DTYPES = ["float16", "int8", "float8_e4m3fn", "float64", "x", ""]
 COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
     "check": (FILES, [Option("--format", ["text", "json", "xml"]), Option("-I", FILES)]),
@@ -191,6 +204,7 @@ COMMANDS: dict[str, tuple[list[str], list[Option]]] = {
         Option("--sparse", None, 0.1), Option("--weights", ["gptq", "int8", "x"], 0.1),
         Option("--group", NUMBERS, 0.1), Option("--experts", ["3", *NUMBERS], 0.1),
         Option("--tokens", NUMBERS, 0.05), Option("--mx-output", ["fp4", "bf8", "x", ""], 0.1),
+        Option("--product", PRODUCTS, 0.05), Option("--report", OUTPUTS, 0.05),
     ]),
     "emulate": (FILES, [*LAUNCH, Option("--save", SAVES), Option("--trust-spec", FILES, 0.1)]),
     "sanitize": (FILES, [*LAUNCH, Option("--keep-going", None), Option("--unwritten", NUMBERS),

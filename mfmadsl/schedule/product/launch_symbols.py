@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import count
 
 from tvm import tirx
 from tvm.s_tir import SBlock
+from tvm.sym import Analyzer
 from tvm.tirx import Buffer, Expr, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
@@ -22,10 +24,12 @@ def with_launch_symbols(function: PrimFunc) -> PrimFunc:
 
     Where 2 * n is an extent and n is none, 2 * n becomes a symbol, and n its half: a launch reads
     symbols off the extents. That it is even, the root block says (`passes/kernel/requirement.py`).
+    An extent of n + 1, or of another expression that is no product, becomes a symbol, too: of a
+    symbol TVM proves that tiles cover it. That it is n + 1 the root block says.
 
     Raises ScheduleError where a symbol cannot be found from the extents.
     """
-    function = _multiples_as_symbols(function)
+    function = _multiples_as_symbols(_expressions_as_symbols(function))
     blocks: list[SBlock] = []
     walk(function.body, (SBlock, blocks.append))
     known = [*_known(function), *(axis.var for block in blocks for axis in block.iter_vars)]
@@ -51,6 +55,79 @@ def unused(function: PrimFunc, name: str, like: Expr) -> Var:
     names = {variable.name for each in there for variable in variables_of(each)}
     tried = (name if i == 0 else f"{name}_{i}" for i in count())
     return Var(next(each for each in tried if each not in names), like.ty)
+
+
+def _expressions_as_symbols(function: PrimFunc) -> PrimFunc:
+    """The function with symbols for extents that are neither numbers, symbols nor products, where
+    a launch can tell what they are made of."""
+    while (found := _expression(function)) is not None:
+        extent, shift = found
+        if isinstance(product := Analyzer().simplify(extent), tirx.Mul):
+            function = _with_expression(function, extent, product)
+            continue
+        whole = unused(function, _spoken(extent), extent)
+        said = f"{whole.name} has to be {extent}"
+        function = _with_expression(function, extent, whole)
+        if shift is None:
+            function = with_requirements(function, {said: whole - extent})
+            continue
+        symbol, more = shift
+        function = substitute(function, {symbol: whole - more})
+        if more > 1:  # of no more than one a symbol from 0 on is left by any extent
+            too_few = tirx.Cast(str(whole.ty.dtype), whole < more)
+            said = f"{said}, of {symbol.name} from 0 on"
+            function = with_requirements(function, {said: too_few})
+    return function
+
+
+def _with_expression(function: PrimFunc, extent: Expr, other: Expr) -> PrimFunc:
+    """The function with another expression for an extent, however TVM has written it: loops have it
+    simplified."""
+    written = Analyzer().simplify(extent)
+
+    def replaced(node: Expr) -> Expr:
+        if not any(v.same_as(variables_of(extent)[0]) for v in variables_of(node)):
+            return node
+        return other if tvm_ffi.structural_equal(Analyzer().simplify(node), written) else node
+
+    kinds = tuple({type(extent), type(written)})
+    return tvm_ffi.structural_map(function, (kinds, replaced))
+
+
+def _expression(function: PrimFunc) -> tuple[Expr, tuple[Var, int] | None] | None:
+    """An extent of an argument that is to become a symbol, and (n, 1) of n + 1 if it tells n."""
+    multiples = [each[0] for each in filter(None, map(_multiple, _extents(function)))]
+    known = [*_known(function), *multiples]
+    for extent in _extents(function):
+        if isinstance(extent, Var | tirx.Mul) or constant(extent) is not None:
+            continue
+        if all(among(v, known) for v in variables_of(extent)):
+            return extent, None
+        if (shift := _shift(extent)) is not None:
+            return extent, shift
+    return None
+
+
+def _shift(extent: Expr) -> tuple[Var, int] | None:
+    """(n, 1) of n + 1."""
+    if isinstance(extent, tirx.Sub):
+        extent = extent.a + -extent.b
+    if not isinstance(extent, tirx.Add):
+        return None
+    for symbol, more in ((extent.a, extent.b), (extent.b, extent.a)):
+        number = constant(more)
+        if isinstance(symbol, Var) and number is not None:
+            return symbol, number
+    return None
+
+
+def _spoken(extent: Expr) -> str:
+    """A name for an expression, such as `n_plus_1`."""
+    text = str(extent)
+    for sign, word in (("//", "over"), ("*", "times"), ("+", "plus"), ("-", "minus")):
+        text = text.replace(sign, word)
+    text = re.sub(r"[() ]+", "_", text).strip("_")
+    return text if re.fullmatch(r"[A-Za-z]\w*", text) else "extent"
 
 
 def _multiples_as_symbols(function: PrimFunc) -> PrimFunc:

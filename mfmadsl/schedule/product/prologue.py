@@ -63,9 +63,11 @@ class Prologue:
 
     @property
     def group(self) -> int:
-        """How many neighbours along K share all arrays but the largest, such as scales."""
+        """How many neighbours along K share all arrays but the largest, such as scales: a power of
+        two, since steps along K are."""
         _, *others = sorted((each.per_k for each in self.stored), reverse=True)
-        return max(1, int(1 / others[0])) if others else 1
+        together = max(1, round(1 / others[0])) if others else 1
+        return together & -together
 
 
 def prologue_of(

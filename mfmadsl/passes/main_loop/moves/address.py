@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 
 import tvm_ffi
 from tvm import tirx
@@ -37,7 +38,8 @@ SPAN_LIMIT = 1 << 31
 @dataclass(frozen=True)
 class Address:
     """A place in bytes: `origin` is the same for all lanes, `own` a lane's, and iterations add
-    `step`, each `every` of them once; `phase` iterations were before the first.
+    `step`, each `every` of them `times`; there was a `phase` before the first. Where lanes are at
+    `lead` of a further such step in an iteration, some take it earlier than others.
 
     A scalar offset has no sign. Where iterations go down, `origin` is that of the last one, whose
     number is `last`, and `step` leads from it to the others. `ahead` is a constant, apart from
@@ -59,6 +61,8 @@ class Address:
     last: Expr | None = None
     every: int = 1
     phase: Expr = field(default_factory=lambda: i32(0))
+    times: int = 1
+    lead: Expr | None = None
 
     def at(self, k: Expr, as_scalar: bool = False) -> tuple[Expr, Expr]:
         """(origin, scalar offset) of iteration `k`: a scalar on demand, or if it fits 31 bits.
@@ -67,13 +71,23 @@ class Address:
         """
         k = k if self.last is None else self.last - k
         if self.every > 1:
-            k = (k + self.phase) // self.every - self.phase // self.every
+            k = self._moved(k) // self.every - self.phase // self.every
         if constant(self.step) == 0:
             return self.origin, i32(0)
         reach, span = constant(self.reach), constant(self.span)
         if as_scalar or (reach is not None and span is not None and reach + span < SPAN_LIMIT):
             return self.origin, narrowed(k) * narrowed(self.step)
         return self.origin + widened(k) * self.step, i32(0)
+
+    def further(self, k: Expr) -> Expr | None:
+        """What a lane's own offset is more in iteration `k`, where that differs among lanes."""
+        if self.lead is None:
+            return None
+        steps = (tirx.floormod(self._moved(k), self.every) + self.lead) // self.every
+        return steps * narrowed(self.step)
+
+    def _moved(self, k: Expr) -> Expr:
+        return narrowed(k) * self.times + self.phase
 
 
 def address_of(
@@ -105,15 +119,20 @@ def address_of(
         least = 0
     origin = total(uniform, "int64") + least
     counts_up = all(int(loop.analyzer.const_int_bound(p).min_value) >= 0 for p in (origin, step))
-    span = _span(run, own, loop, counts_up)
+    furthest = own
+    if steps.lead is not None:
+        furthest = own + narrowed(step) * ((steps.lead + (steps.every - 1)) // steps.every)
+    span = _span(run, furthest, loop, counts_up)
     check_span(span, first)
     own, ahead = _apart(own, loop) if share else (own, 0)
     goes_down = int(loop.analyzer.const_int_bound(step).min_value) < 0
     if goes_down and constant(step) is None:
         raise NotUnderstoodError(f"{named} may go down in the loop, by a step that is not known")
     last = loop.count - 1 if goes_down else None
-    if last is not None and steps.every > 1:
-        raise NotUnderstoodError(f"{named} goes down each {steps.every} iterations")
+    if steps.every > 1 and (goes_down or constant(step) is None):
+        raise NotUnderstoodError(
+            f"{named} goes down each {steps.every} iterations, or by a step that is not known"
+        )
     if last is not None:
         origin, step = origin + widened(last) * widened(step), -step
     return Address(
@@ -121,12 +140,16 @@ def address_of(
         own=narrowed(substitute(own, exchanged)) * size,
         step=widened(step) * size,
         span=span,
-        reach=loop.analyzer.simplify(widened(loop.count) * widened(step) * size),
+        reach=loop.analyzer.simplify(
+            widened(loop.count) * widened(step) * (size * ceil(steps.times / steps.every))
+        ),
         is_whole=_has_negative_parts(own, loop),
         ahead=ahead * size,
         last=last,
         every=steps.every,
         phase=steps.phase,
+        times=steps.times,
+        lead=None if steps.lead is None else substitute(steps.lead, exchanged),
     )
 
 
@@ -134,13 +157,16 @@ def address_of(
 class _Steps:
     """A place that is `step` times a number of steps, and `rest` before the first of them.
 
-    There is a step each `every` iterations, where `phase` of them were before the first.
+    There are `times` steps each `every` iterations, where a `phase` of one was before the first,
+    and for some lanes a `lead`.
     """
 
     step: Expr
     rest: Expr
     every: int = 1
     phase: Expr = field(default_factory=lambda: i32(0))
+    times: int = 1
+    lead: Expr | None = None
 
 
 def _steps(place: Expr, loop: Loop) -> _Steps | None:
@@ -151,11 +177,10 @@ def _steps(place: Expr, loop: Loop) -> _Steps | None:
     found: list[tirx.FloorDiv] = []
     walk(place, (tirx.FloorDiv, found.append))
     counting = [each for each in found if variable in variables_of(each)]
-    if not all(tvm_ffi.structural_equal(each, counting[0]) for each in counting):
+    if not counting or not all(tvm_ffi.structural_equal(e, counting[0]) for e in counting):
         return None
-    every = constant(counting[0].b) if counting else None
-    phase = _phase(counting[0].a, loop) if counting else None
-    if every is None or phase is None:
+    every, progress = constant(counting[0].b), _progress(counting[0].a, loop)
+    if every is None or progress is None:
         return None
     number = tirx.Var(variable.name, variable.ty)
 
@@ -165,17 +190,26 @@ def _steps(place: Expr, loop: Loop) -> _Steps | None:
     parts = linear_in(mapped(place, (tirx.FloorDiv, numbered)), number)
     if parts is None or any(variable in variables_of(part) for part in parts):
         return None
-    step, rest = parts
-    return _Steps(step, rest + step * (phase // every), every, phase)
+    (step, rest), (times, phase, lead) = parts, progress
+    return _Steps(step, rest + step * (phase // every), every, phase, times, lead)
 
 
-def _phase(iteration: Expr, loop: Loop) -> Expr | None:
-    """What is added to an iteration's number, the same for all threads; None if it is no such
-    sum."""
-    parts = linear_in(iteration, loop.variable)
-    if parts is None or constant(parts[0]) != 1 or not loop.is_uniform(parts[1]):
+def _progress(numerator: Expr, loop: Loop) -> tuple[int, Expr, Expr | None] | None:
+    """(how often the iteration's number is in a sum, what is added, the same for all threads, what
+    is added by each, if anything); None if it is no such sum."""
+    parts = linear_in(numerator, loop.variable)
+    times = None if parts is None else constant(parts[0])
+    if parts is None or times is None or times < 1:
         return None
-    return narrowed(parts[1])
+    terms = multiplied_out(parts[1])
+    phase = total([term for term in terms if loop.is_uniform(term)], "int32")
+    own = [term for term in terms if not loop.is_uniform(term)]
+    if not own:
+        return times, narrowed(phase), None
+    lead = narrowed(total(own, "int32"))
+    if int(loop.analyzer.const_int_bound(lead).min_value) < 0:
+        return None
+    return times, narrowed(phase), lead
 
 
 def _has_negative_parts(own: Expr, loop: Loop) -> bool:

@@ -124,6 +124,8 @@ class Fetch:
             substitute(self.offset if lane is None else lane, held),
             i32(self.address.ahead),
         )
+        if (further := self.address.further(k)) is not None:
+            offset = offset + further
         if not masked and self.stays.before_last and not self.edges.is_beyond:
             return origin, offset, step + ahead
         offset = offset + ahead
@@ -261,6 +263,11 @@ def fetch_of(
     offset = device.kept(address.own) if address.is_whole else address.own
     shift, tail, own, behind = None, None, address.own, None
     is_shifted = _is_shifted(run, address)
+    if is_shifted and address.lead is not None:
+        raise NotUnderstoodError(
+            f"`{run[0].buffer.name}[{run[0].place}]` is no whole word, and some lanes take the next"
+            " step in the loop before others"
+        )
     if is_shifted and edges.are_last:  # what is shared is held once
         address = address_of(run, loop, exchanged, share=True)
         offset = device.kept(address.own) if address.is_whole else address.own

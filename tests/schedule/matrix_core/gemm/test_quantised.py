@@ -182,14 +182,23 @@ def test_the_command_line_names_all_formats() -> None:
 
 
 @pytest.mark.parametrize("arch", CHIPS)
-@pytest.mark.parametrize("parts", [1, 3])
-@pytest.mark.parametrize("format_name", ["gptq", "awq"])
-def test_groups_of_several_steps_where_k_is_split(format_name: str, parts: int, arch: str) -> None:
-    """14 steps for groups of two: of three workgroups the second starts within a group."""
-    k, group = 896, 128
+@pytest.mark.parametrize(
+    ("format_name", "parts", "k", "group", "k_step"),
+    [
+        ("awq", 3, 896, 128, 64),  # of three workgroups the second starts within a group
+        ("gptq", 3, 864, 96, 64),  # steps begin at thirds of a group
+        ("awq", 1, 960, 160, 256),  # lanes of a step are in two groups or three
+        ("q4f16", 3, 960, 48, 128),  # and groups end more often than steps
+    ],
+)
+def test_groups_of_which_steps_have_parts(
+    format_name: str, parts: int, k: int, group: int, k_step: int, arch: str
+) -> None:
     workload = mfmadsl.quantised_matmul(M, N, k, format_name, group=group)
-    tiling = replace(gemm_tilings(workload, arch=arch)[0], block=(16, 32),
-                     waves=(1, 2), k_step=64, split_k=parts, k_waves=1, stages=1)  # fmt: skip
+    tiling = replace(
+        gemm_tilings(workload, arch=arch)[0], block=(16, 32), waves=(1, 2), k_step=k_step,
+        split_k=parts, k_waves=1, stages=1,
+    )  # fmt: skip
     kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch=arch, tiling=tiling), arch=arch)
     assert not kernel.remarks
     generator = np.random.default_rng(4)
