@@ -17,6 +17,7 @@ from mfmadsl.passes.kernel.requirement import with_requirements
 from mfmadsl.passes.tir.expression import among, constant, substitute, variables_of
 from mfmadsl.passes.tir.walk import mapped, walk
 from mfmadsl.schedule.error import ScheduleError
+from mfmadsl.schedule.product.nest import same
 
 
 def with_launch_symbols(function: PrimFunc) -> PrimFunc:
@@ -88,10 +89,10 @@ def _with_expression(function: PrimFunc, extent: Expr, other: Expr) -> PrimFunc:
     def replaced(node: Expr) -> Expr:
         if not any(v.same_as(variables_of(extent)[0]) for v in variables_of(node)):
             return node
-        return other if tvm_ffi.structural_equal(Analyzer().simplify(node), written) else node
+        return other if same(Analyzer().simplify(node), written) else node
 
     kinds = tuple({type(extent), type(written)})
-    return tvm_ffi.structural_map(function, (kinds, replaced))
+    return mapped(function, (kinds, replaced))
 
 
 def _expression(function: PrimFunc) -> tuple[Expr, tuple[Var, int] | None] | None:
