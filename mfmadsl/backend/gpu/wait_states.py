@@ -1,7 +1,8 @@
 """The wait states that LLVM 22 leaves out of what it emits.
 
 Where two paths of different lengths meet behind a matrix instruction, it counts one of them: its
-search takes a block that it has come to once for done (`GCNHazardRecognizer`).
+search takes a block that it has come to once for done (`GCNHazardRecognizer`). And it looks back
+over 19 wait states at most, of which gfx950's longest matrix instructions need 20.
 """
 
 from __future__ import annotations
@@ -12,18 +13,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from mfmadsl.emulator.sanitizer.wait_states import lacking, ways
-from mfmadsl.emulator.text.assembly import parse_assembly
+from mfmadsl.emulator.text.assembly import lines_of_code, parse_assembly
 
 _KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.MULTILINE)
 _LONGEST_NOP = 8  # wait states of one `s_nop` as LLVM writes it
 _REACH = 20  # instructions that a hazard reaches over at most
+_LOOKED_BACK = 19  # wait states, LLVM's `MaxWaitStates`
+_NEEDS_MORE = re.compile(r"^[ \t]*\.amdgcn_target[ \t].*gfx950", re.MULTILINE)
+_MATRIX = ("v_mfma_", "v_smfmac_")
+_VECTORS = re.compile(r"\b([av])(?:(\d+)\b|\[(\d+):(\d+)\])")
 
 _Graph = Mapping[int, Sequence[int]]
 
 
 def with_wait_states(assembly: str) -> str:
-    """LLVM's assembly text with an `s_nop` before each instruction that comes too early on a path
-    which meets another one of the same beginning."""
+    """LLVM's assembly text with an `s_nop` before each instruction that comes too early, on a path
+    which meets another one of the same beginning, or by the one wait state that LLVM overlooks."""
     if not _KERNEL.search(assembly):
         return assembly
     while lines := _missing(assembly):
@@ -42,6 +47,9 @@ def _missing(assembly: str) -> dict[int, int]:
         for each in others:
             before[each].append(place)
     near = _near_joins(after, before)
+    if _NEEDS_MORE.search(assembly):
+        codes = [code for _, code in lines_of_code(assembly.splitlines())[0]]
+        near |= _near_overlooked(codes, after)
     if not near:
         return {}
     first, *_ = _KERNEL.findall(assembly)
@@ -66,6 +74,39 @@ def _near_joins(after: _Graph, before: _Graph) -> set[int]:
         if any(one & other for one, other in combinations(around, 2)):
             near.update(_around(after, place), *around)
     return near
+
+
+def _near_overlooked(codes: Sequence[str], after: _Graph) -> set[int]:
+    """The places from matrix instructions to what names their results just where LLVM's search for
+    them has ended."""
+    near: set[int] = set()
+    for place, code in enumerate(codes):
+        if not code.startswith(_MATRIX):
+            continue
+        results = _registers(code.partition(",")[0])
+        pending = [(each, 0) for each in after[place]]
+        while pending:
+            behind, states = pending.pop()
+            if states == _LOOKED_BACK and results & _registers(codes[behind]):
+                near.update({place}, _around(after, place))
+            states += _states(codes[behind])
+            if states <= _LOOKED_BACK:
+                pending += [(each, states) for each in after[behind]]
+    return near
+
+
+def _registers(code: str) -> set[tuple[str, int]]:
+    """The vector registers that an instruction's text names."""
+    return {
+        (kind, number)
+        for kind, one, first, last in _VECTORS.findall(code)
+        for number in range(int(one or first), int(one or last) + 1)
+    }
+
+
+def _states(code: str) -> int:
+    name, _, count = code.partition(" ")
+    return int(count, 0) + 1 if name == "s_nop" else 1
 
 
 def _around(graph: _Graph, place: int) -> set[int]:

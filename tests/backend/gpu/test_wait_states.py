@@ -23,6 +23,27 @@ define amdgpu_kernel void @plain(ptr addrspace(1) %p, i32 %n) {
   ret void
 }
 """
+_STRAIGHT = """
+target triple = "amdgcn-amd-amdhsa"
+declare i32 @llvm.amdgcn.workitem.id.x()
+declare <16 x float> @llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4.v8i32.v8i32(
+  <8 x i32>, <8 x i32>, <16 x float>, i32, i32, i32, i32, i32, i32)
+
+define amdgpu_kernel void @kernel(ptr addrspace(1) %p, i32 %n, i32 %m)
+    "amdgpu-flat-work-group-size"="64,64" {
+  %lane = call i32 @llvm.amdgcn.workitem.id.x()
+  %at = getelementptr <16 x float>, ptr addrspace(1) %p, i32 %lane
+  %c = load <16 x float>, ptr addrspace(1) %at
+  %a = load <8 x i32>, ptr addrspace(1) %at
+  %d = call <16 x float> @llvm.amdgcn.mfma.scale.f32.32x32x64.f8f6f4.v8i32.v8i32(
+    <8 x i32> %a, <8 x i32> %a, <16 x float> %c, i32 0, i32 1, i32 0, i32 0, i32 0, i32 0)
+  %old = extractelement <16 x float> %d, i32 0
+  %new = fmul float %old, 3.0
+  %all = insertelement <16 x float> %d, float %new, i32 0
+  store <16 x float> %all, ptr addrspace(1) %at
+  ret void
+}
+"""
 _NOP = re.compile(r"^\ts_nop (\d+)\n", re.MULTILINE)
 
 
@@ -36,6 +57,19 @@ def test_the_worst_path_has_the_states_that_it_needs_and_not_one_more(
     left = int(nop[1]) - 1
     less = f"\ts_nop {left}\n" if left >= 0 else ""
     assert kinds(text[: nop.start()] + less + text[nop.end() :]) == {"wait-states"}
+
+
+@pytest.mark.parametrize("between", [19, 20])
+def test_what_comes_just_where_llvm_stops_looking_waits_for_one_state_more(between: int) -> None:
+    """Of gfx950's longest instructions the results are there after 20 wait states; LLVM looks back
+    over 19, and sees what comes earlier."""
+    text = run_isolated(lambda: emit(_STRAIGHT, "kernel", "gfx950")).assembly
+    (nops,) = re.finditer(r"(?:\ts_nop \d+\n)+", text)
+    apart = text[: nops.start()] + "\ts_mov_b32 s9, 1\n" * between + text[nops.end() :]
+    assert kinds(apart) == ({"wait-states"} if between == 19 else set())
+    nop = "\ts_nop 0\n" * (20 - between)
+    assert with_wait_states(apart).count("s_nop") == nop.count("s_nop")
+    assert kinds(with_wait_states(apart)) == set()
 
 
 def test_the_code_object_has_them_too_among_other_kernels() -> None:
