@@ -65,6 +65,7 @@ from mfmadsl.prim_func import prim_func
 from mfmadsl.runtime import without_devices
 from mfmadsl.tvm_refusal import tvm_refusal
 
+_ADDRESS = re.compile(r'!"0x[0-9a-f]+')
 _DECLARED = re.compile(r"^declare [^@\n]*@([\w.$]+)\(", re.MULTILINE)
 
 Result = TypeVar("Result")
@@ -258,7 +259,13 @@ def _generate(device: tvm.IRModule, chip: Architecture) -> str:
         module = tvm.get_global_func("target.build.llvm")(device, target)
     except tvm.error.InternalError as error:
         raise CodegenError(f"{chip.name}: {_reason(str(error))}") from None
-    return str(module.inspect_source("ll"))
+    return _named_in_order(str(module.inspect_source("ll")))
+
+
+def _named_in_order(ir: str) -> str:
+    """LLVM IR in which memory that does not overlap is not named by where TVM has the buffer."""
+    names: dict[str, str] = {}
+    return _ADDRESS.sub(lambda m: names.setdefault(m[0], f'!"buffer {len(names)}'), ir)
 
 
 def _reason(message: str) -> str:

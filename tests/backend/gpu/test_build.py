@@ -433,3 +433,11 @@ def test_the_version_of_the_code_object_is_the_one_that_is_asked_for(
 def test_other_versions_are_refused(version: object) -> None:
     with pytest.raises(mfmadsl.ArgumentError, match="code_object_version: "):
         build(increments(64), code_object_version=version)  # type: ignore[arg-type]
+
+
+def test_the_text_for_llvm_is_the_same_each_time() -> None:
+    """TVM names memory by where its buffers are, which is elsewhere for each build."""
+    first, second = (build(half_schedule(4)) for _ in range(2))
+    assert "tbaa" in first.llvm_ir
+    assert '"0x' not in first.llvm_ir
+    assert (first.llvm_ir, first.optimized) == (second.llvm_ir, second.optimized)
