@@ -54,7 +54,7 @@ def main() -> int:
     )
 
     kernel = mfmadsl.build(schedule, ARCH)
-    section(f"4. Its {ARCH} machine code", excerpt(kernel.assembly, ".LBB0_1:", 14))
+    section(f"4. Its {ARCH} machine code", excerpt(kernel.assembly, "v_mfma", 14))
     section(
         "   and what it takes",
         f"grid {kernel.grid}, block {kernel.block}, {kernel.lds_bytes} bytes of LDS, "

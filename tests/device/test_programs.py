@@ -297,7 +297,7 @@ def test_a_product_says_which_chip_it_has() -> None:
     assert done.stdout == "MI355X (emulated)\n"
     done = on_device("true", options=("--product", "MI355X", "--arch", "gfx942"))
     assert done.returncode == 2
-    assert "'MI355X' is none with gfx942" in done.stderr
+    assert "--product: MI355X has gfx950, and --arch says gfx942" in done.stderr
 
 
 def test_a_program_that_is_not_there_is_a_wrong_call() -> None:

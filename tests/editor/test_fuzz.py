@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -106,6 +107,7 @@ def test_every_place_of_a_file_that_is_written_letter_by_letter() -> None:
         ask(workspace, workspace.documents[URI].text.position(end))
 
 
+@pytest.mark.thorough
 def test_a_text_of_one_long_line_and_one_of_many() -> None:
     for text in ("{" * 60_000, "use x " * 12_000, "\n" * 60_000, "\U0001f600" * 20_000,
                  "intrinsic x { a " + "(" * 60_000, "intrinsic " * 20_000):  # fmt: skip

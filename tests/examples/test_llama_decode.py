@@ -29,6 +29,7 @@ def test_a_step_is_right_and_without_faults(arch: str) -> None:
     assert "of HBM" not in done.stdout
 
 
+@pytest.mark.thorough
 def test_the_table_has_a_line_for_each_launch() -> None:
     """Pairs of columns, the residual, the norms and the cache cost no launch of their own."""
     done = run()

@@ -37,6 +37,7 @@ print("threads", mfmadsl.build(schedule.mod, "gfx942").block)
 """
 
 
+@pytest.mark.thorough
 def test_metaschedule_tunes_on_a_target_of_ours(tmp_path: Path) -> None:
     device = [sys.executable, "-m", "mfmadsl", "device", "--profile", "/dev/null", "--"]
     done = subprocess.run(

@@ -156,6 +156,7 @@ for workload in (Matmul(65, 70, 33), Matmul(9, 70, 33, "float64", batches=2)):
 """
 
 
+@pytest.mark.thorough
 def test_each_process_makes_the_same_code() -> None:
     def made(seed: str) -> str:
         environment = {**os.environ, "PYTHONHASHSEED": seed}

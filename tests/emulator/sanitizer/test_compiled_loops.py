@@ -124,6 +124,7 @@ def test_a_lock_that_orders_nothing(arch: str) -> None:
     assert any("offset 20 of `p`" in each for each in races), races
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arch", "kind", "dtype", "order", "seed"),
     drawn(((arch, *type_, *order) for arch in CHIPS for type_ in _TYPES for order in _ORDERS), 5),

@@ -56,6 +56,7 @@ def test_what_is_refused_is_a_sentence_and_exit_code_1(capsys: pytest.CaptureFix
     assert len(said.splitlines()) == 1
 
 
+@pytest.mark.thorough
 def test_the_same_plot_each_time() -> None:
     small = Size(1, 130, 70, 16)
     measured = measure([RIGHT], small, small=small)
@@ -100,6 +101,7 @@ def test_a_file_that_cannot_be_written_is_a_sentence(
     check_unwritable(lambda asked: main(asked, [RIGHT]), SHORT, tmp_path, capsys)
 
 
+@pytest.mark.thorough
 def test_without_matplotlib_it_says_so_and_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

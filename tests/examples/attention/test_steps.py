@@ -153,6 +153,7 @@ def test_naive_has_three_kernels_and_scores_in_memory_and_the_others_none(arch: 
             assert not kernel.remarks  # no loop is slow against its will
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", CHIPS)
 def test_scores_and_weights_lie_in_memory_only_between_kernels(arch: str) -> None:
     scores = FEW.heads * FEW.queries * FEW.keys

@@ -16,6 +16,7 @@ HALF = 2
 COPIED_BY_THREADS = {"v1", "v2", "v3"}  # the others load and store by TMA
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", drawn(STEPS, 4), ids=lambda step: step.name)
 def test_the_kernel_is_right_and_its_synchronisation_whole(step: Step) -> None:
     checked = check(step, sms=2)

@@ -44,6 +44,7 @@ class Shifted(Step):
 WRONG = Shifted("shifted", "a column off", "gfx942", RIGHT.tiling)
 
 
+@pytest.mark.thorough
 def test_a_wrong_product_is_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +140,7 @@ def test_a_file_that_cannot_be_written_is_a_sentence(
     check_unwritable(lambda asked: main(asked, [RIGHT]), SHORT, tmp_path, capsys)
 
 
+@pytest.mark.thorough
 def test_without_matplotlib_it_says_so_and_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

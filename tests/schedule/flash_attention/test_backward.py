@@ -120,6 +120,7 @@ def drawn(number: int) -> tuple[BackwardCase, str]:
     return case, arch
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", range(60))
 def test_it_is_right(number: int) -> None:
     case, arch = drawn(number)

@@ -34,6 +34,7 @@ def test_bytes_become_what_queries_are(form: Case, arch: str) -> None:
     assert form.check(arch).remarks == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kv_dtype", EIGHT_BIT_FLOATS)
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_floats_of_a_cache_need_no_instruction_of_theirs(dtype: str, kv_dtype: str) -> None:

@@ -32,6 +32,7 @@ def test_each_batch_has_its_own(case: Case, arch: str) -> None:
     assert case.check(arch).remarks == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
 @pytest.mark.parametrize("page_size", [1, 4, 16, 64])
 @pytest.mark.parametrize("case", list(CASES.values())[:-1], ids=list(CASES)[:-1])

@@ -146,10 +146,13 @@ class Parts:
         where they are asked for together with them they hold up their wave. As many workgroups as
         have room in the LDS share the lines.
 
-        A loop that waits for memory asks for all of it at once, and so does one whose loads leave
+        There are none where LLVM orders the loop. A loop that waits for memory asks for all of it
+        at once, and so does one whose loads leave
         lines for those of another iteration, if there are registers for these. What is turned or
         computed on its way into the LDS needs its loads sooner than what is copied.
         """
+        if not self.overlap.ordered:
+            return []
         kernel, chip = self.traffic.kernel, self.chip
         threads = prod(kernel.threads.extents.values())
         tiles = {put.buffer.__chandle__(): put.buffer for put in self.traffic.puts}.values()

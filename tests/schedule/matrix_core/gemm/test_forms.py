@@ -163,6 +163,7 @@ def test_fewer_turns_than_stages_and_more(stages: int, k: int) -> None:
     assert straight == (stages > 1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("stages", "b_rows", "kind"),
     drawn(

@@ -85,6 +85,7 @@ def test_where_k_is_shared(arch: str, change: dict[str, Any]) -> None:
     assert workload.error(a, b, c) <= 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", CHIPS)
 def test_turns_whose_number_is_known_at_the_launch(arch: str) -> None:
     workload, function = Workload(70, 33, 0), plain(70, 33, te.var("k"))

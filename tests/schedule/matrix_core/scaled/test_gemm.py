@@ -244,7 +244,7 @@ def test_tiles_with_fewer_shuffled_scales_than_threads(
 
 def test_a_register_takes_two_shuffled_scales_at_a_time() -> None:
     """A's of rows 16 apart, which lie together."""
-    kernel = kernel_of(mfmadsl.scaled_matmul(1024, 1024, 1024, *FP4, "shuffled"))
+    kernel = kernel_of(mfmadsl.scaled_matmul(4096, 4096, 4096, *FP4, "shuffled"))
     assert "ds_read_u16" in kernel.assembly
 
 
