@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ BUILTIN = {"ValueError", "TypeError", "RuntimeError", "KeyError", "Exception", "
            "ImportError", "NotImplementedError"}  # fmt: skip
 
 
+@cache
 def trees() -> list[tuple[Path, ast.Module]]:
     return [(path, ast.parse(path.read_text())) for path in PACKAGE.rglob("*.py")]
 

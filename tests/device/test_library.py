@@ -66,6 +66,7 @@ def test_each_function_of_the_compiler_is_there() -> None:
     assert [name for name in sorted(declared) if not hasattr(loaded, name)] == []
 
 
+@pytest.mark.thorough
 def test_several_that_want_it_at_once_find_one(cache: Path) -> None:
     with ThreadPoolExecutor(3) as pool:
         folders = set(pool.map(lambda _: hip_library(), range(3)))
@@ -105,6 +106,7 @@ def test_a_cache_that_is_no_folder_is_told(cache: Path) -> None:
         hip_library()
 
 
+@pytest.mark.thorough
 def test_a_library_that_others_may_write_is_not_taken(cache: Path) -> None:
     kept = hip_library() / "libamdhip64.so"
     kept.chmod(kept.stat().st_mode | stat.S_IWOTH)

@@ -157,6 +157,7 @@ def test_irees_own_runtime_runs_a_product(iree_module: Path, streams: str) -> No
     assert (done.returncode, done.stdout) == (0, "0 differ\n"), done.stderr
 
 
+@pytest.mark.thorough
 def test_a_kernel_reaches_what_is_allocated(stored: Path) -> None:
     told = accesses(stored, "numbered", 520, 8)
     assert told["memory"] == [0, 0, *range(128)]
@@ -185,6 +186,7 @@ def test_the_sanitizer_tells_of_a_race_and_the_program_goes_on(stored: Path) -> 
     assert told["memory"] == plain["memory"]
 
 
+@pytest.mark.thorough
 def test_the_log_tells_of_launches_and_of_calls_that_fail(stored: Path) -> None:
     told = accesses(stored, "numbered", 512, 0, 1 << 20, options=("--log",))
     assert "1048576 bytes of LDS beside its own 0, of 65536" in told.said
@@ -193,6 +195,7 @@ def test_the_log_tells_of_launches_and_of_calls_that_fail(stored: Path) -> None:
     assert "numbered: grid 1 x 1 x 1, block 128 x 1 x 1, 0 bytes of LDS" in told.said
 
 
+@pytest.mark.thorough
 def test_with_a_profile_time_is_that_of_the_model(stored: Path, tmp_path: Path) -> None:
     written = tmp_path / "timeline.json"
     told = accesses(stored, "numbered", 512, 0, options=("--profile", str(written)))
@@ -229,6 +232,7 @@ def test_a_report_has_a_page_for_each_kernel_and_an_index(stored: Path, tmp_path
     assert {path.name for path in folder.iterdir()} == {*names, "mine.txt"}
 
 
+@pytest.mark.thorough
 def test_a_place_that_cannot_be_written_is_told_before_the_program_runs(tmp_path: Path) -> None:
     ran, place = tmp_path / "ran", tmp_path / "missing" / "timeline.json"
     options = ("--report", str(tmp_path / "pages"), "--profile", str(place))
@@ -253,6 +257,7 @@ def test_a_fault_is_told_under_the_profiler_too(stored: Path, tmp_path: Path) ->
     assert "numbered: error[out-of-bounds]: line" in told.said
 
 
+@pytest.mark.thorough
 def test_a_code_object_for_another_chip_is_refused_by_name(stored: Path) -> None:
     (stored / "numbered").write_bytes(code_object("numbered", "gfx90a"))
     told = accesses(stored, "numbered", 512, 0)

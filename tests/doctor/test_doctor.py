@@ -86,6 +86,7 @@ def test_a_tvm_that_ends_the_process_ends_only_a_childs(tmp_path: Path) -> None:
     assert (told.state("click"), told.state("pyyaml")) == ("ok", "ok")
 
 
+@pytest.mark.thorough
 def test_the_pair_of_tvm_that_crashes_is_told_before_it_does(tmp_path: Path) -> None:
     fake(tmp_path, "apache-tvm-ffi", "0.1.15")
     told = Told(PYTHONPATH=f"{tmp_path}:{ROOT}")

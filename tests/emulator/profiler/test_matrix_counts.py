@@ -71,6 +71,7 @@ def test_workgroups_that_see_different_keys(case: Case, arch: str) -> None:
     assert counts == executed(kernel, arguments)
 
 
+@pytest.mark.thorough
 def test_a_launch_counts_what_all_of_its_workgroups_do() -> None:
     case = Case(queries=600, keys=600, causal=True, log_sum=False)
     workload = case.workload()

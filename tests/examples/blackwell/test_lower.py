@@ -135,6 +135,7 @@ def test_v5_loads_ahead_of_the_loop() -> None:
     assert sum(place > loop for place in loads) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sms", [2, 148])
 def test_v6_has_a_cta_for_each_sm_and_strides_by_them(sms: int) -> None:
     step = BY_NAME["v6"]
@@ -151,6 +152,7 @@ def test_v7_has_four_kinds_of_barrier_and_a_warpgroup_more() -> None:
     assert lowered("v7").threads == 256
 
 
+@pytest.mark.thorough
 def test_v7_syncs_the_whole_cta_only_before_and_after_its_tiles() -> None:
     body = lowered("v7").body()
     first, last = body.index("while"), body.rindex("}")
@@ -187,6 +189,7 @@ def test_an_mma_of_a_pair_has_256_rows_and_256_columns(name: str) -> None:
     assert [(x >> 17 & 63) * 8 for x in descriptors] == [256]
 
 
+@pytest.mark.thorough
 def test_v10_has_a_warpgroup_more_and_loads_three_tiles_for_two_products() -> None:
     assert lowered("v9").threads == 256
     assert lowered("v10").threads == 384

@@ -28,10 +28,12 @@ def test_the_fastest_comes_first(trials: list[tuned.Trial]) -> None:
     assert 2 <= len(trials) <= 4
 
 
+@pytest.mark.thorough
 def test_the_tile_by_hand_is_among_them(trials: list[tuned.Trial]) -> None:
     assert TILE in [trial.tile for trial in trials]
 
 
+@pytest.mark.thorough
 def test_each_tile_is_of_the_space(trials: list[tuned.Trial]) -> None:
     for trial in trials:
         assert trial.tile.k_step in tuned.K_STEPS

@@ -45,6 +45,7 @@ def test_parts_of_a_batch_that_has_fewer_keys_are_empty(splits: int) -> None:
     replace(CASES["one query"], page_size=16).check(splits=splits)
 
 
+@pytest.mark.thorough
 def test_lengths_beyond_the_keys_are_all_keys() -> None:
     case = replace(LENGTHS, queries=20, lengths=(192, 192, 192, 192))
     kernel = case.check()

@@ -135,6 +135,7 @@ def test_large_scores_do_not_overflow() -> None:
     assert np.abs(logarithm / sums - 1).max() < 2.0**-20
 
 
+@pytest.mark.thorough
 def test_two_builds_are_the_same() -> None:
     one, other = (
         mfmadsl.build(mfmadsl.attention_schedule(FORMS["cap and bias"].workload())).assembly

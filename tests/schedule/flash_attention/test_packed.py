@@ -49,6 +49,7 @@ def test_keys_may_lie_in_pages(form: PackedCase, page_size: int) -> None:
     assert replace(form, page_size=page_size).check().remarks == ()
 
 
+@pytest.mark.thorough
 def test_eight_bits_are_multiplied() -> None:
     replace(SOME, dtype="float8_e4m3fnuz", scales="head", packed="all").check("gfx942")
 

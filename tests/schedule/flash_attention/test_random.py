@@ -96,6 +96,7 @@ def test_it_is_right_or_refused(number: int) -> None:
     case.check(arch, **tiling)
 
 
+@pytest.mark.thorough
 def test_most_tilings_are_taken() -> None:
     given = [drawn(number) for number in range(0, 160, 1 if ALL else 10)]
     assert sum(_refuses(*each) for each in given if each[2]) < len(given) / 8
