@@ -120,7 +120,7 @@ class Parts:
 
     def fetched(self, t: Expr, is_last: bool, but: Sequence[Fetch] = ()) -> list[Stmt]:
         """The loads of the iteration that is done as number `t`, but some."""
-        fetches = [f for each in self.done for f in each if f not in but]
+        fetches = [f for f in self.fetches_in_order if f not in but]
         k, following = self.iteration(t), self._following(t)
         return [s for f in fetches for s in f.fetch(k, is_last or self.always, following)]
 
@@ -141,15 +141,20 @@ class Parts:
         ]
 
     @cached_property
+    def fetches_in_order(self) -> list[Fetch]:
+        """All fetches of an iteration, in the order in which they are made."""
+        return [fetch for each in self.done for fetch in each]
+
+    @cached_property
     def late(self) -> list[Fetch]:
         """The last fetches of an iteration, for which the vector L1 has no lines beside the others:
         where they are asked for together with them they hold up their wave. As many workgroups as
         have room in the LDS share the lines.
 
         There are none where LLVM orders the loop. A loop that waits for memory asks for all of it
-        at once, and so does one whose loads leave
-        lines for those of another iteration, if there are registers for these. What is turned or
-        computed on its way into the LDS needs its loads sooner than what is copied.
+        at once, and so does one whose loads leave lines for those of another iteration, if there
+        are registers for these. What is turned or computed on its way into the LDS needs its loads
+        sooner than what is copied: it is enough if they have lines.
         """
         if not self.overlap.ordered:
             return []
@@ -158,15 +163,16 @@ class Parts:
         tiles = {put.buffer.__chandle__(): put.buffer for put in self.traffic.puts}.values()
         resident = chip.lds_bytes // max(1, sum(map(known_bytes, tiles)) * self.stages)
         lines = chip.l1_bytes // max(1, resident)
-        fetches = [fetch for each in self.done for fetch in each]
-        own = [(constant(f.registers.shape[0]) or 0) * WORD * threads for f in fetches]
+        own = [_words(fetch) * WORD * threads for fetch in self.fetches_in_order]
         coming = sum(own) / chip.l1_bytes * _FROM_MEMORY * chip.l2_latency
         as_they_are = all(put.is_plain and put.is_straight for put in self.traffic.puts)
-        if self.has_few_loads and sum(own) < chip.l1_bytes + (not as_they_are):
+        have_lines = sum(own) < chip.l1_bytes if as_they_are else sum(own) <= chip.l1_bytes
+        if self.has_few_loads and have_lines:
             return []
         if self._cycles * threads / chip.wave_size / chip.simds < coming:
             return []
-        return [f for f, before in zip(fetches, accumulate(own), strict=True) if before > lines]
+        asked = zip(self.fetches_in_order, accumulate(own), strict=True)
+        return [fetch for fetch, together in asked if together > lines]
 
     @cached_property
     def _cycles(self) -> int:
@@ -181,7 +187,7 @@ class Parts:
         if self.traffic.kernel.register_use is not RegisterUse.TWO_AHEAD:
             return False
         count = constant(self.loop.extent)
-        words = sum(constant(f.registers.shape[0]) or 0 for f in self.traffic.fetches)
+        words = sum(map(_words, self.traffic.fetches))
         return count is not None and count >= MANY_ITERATIONS and words <= FEW_WORDS
 
     @cached_property
@@ -199,7 +205,7 @@ class Parts:
         memory is never waited for as a whole. So many loads `in_flight` are of another iteration.
         """
         puts = self.traffic.puts
-        order = [f for fetches in self.done for f in fetches]
+        order = self.fetches_in_order
         half, started = len(puts) // 2, 0
         found: list[Piece] = []
         for number, put in enumerate(puts):
@@ -290,6 +296,11 @@ def in_other_registers(statements: Sequence[Stmt], registers: Mapping[int, Buffe
         return node if other is None else BufferStore(other, node.value, list(node.indices))
 
     return [mapped(each, (TensorLoad, loaded), (BufferStore, stored)) for each in statements]
+
+
+def _words(fetch: Fetch) -> int:
+    """Registers of a thread that a fetch fills."""
+    return constant(fetch.registers.shape[0]) or 0
 
 
 def _statements(pieces: Sequence[Piece]) -> list[Stmt]:
