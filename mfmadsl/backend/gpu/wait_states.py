@@ -14,12 +14,14 @@ from itertools import combinations
 
 from mfmadsl.emulator.sanitizer.wait_states import lacking, ways
 from mfmadsl.emulator.text.assembly import lines_of_code, parse_assembly
+from mfmadsl.emulator.text.registers import target_of
+from mfmadsl.model import assumed
 
 _KERNEL = re.compile(r"^[ \t]*\.amdhsa_kernel[ \t]+(\S+)", re.MULTILINE)
 _LONGEST_NOP = 8  # wait states of one `s_nop` as LLVM writes it
 _REACH = 20  # instructions that a hazard reaches over at most
 _LOOKED_BACK = 19  # wait states, LLVM's `MaxWaitStates`
-_NEEDS_MORE = re.compile(r"^[ \t]*\.amdgcn_target[ \t].*gfx950", re.MULTILINE)
+_NEEDS_MORE = "CDNA4"  # the only family with an instruction that needs one more
 _MATRIX = ("v_mfma_", "v_smfmac_")
 _VECTORS = re.compile(r"\b([av])(?:(\d+)\b|\[(\d+):(\d+)\])")
 
@@ -47,7 +49,7 @@ def _missing(assembly: str) -> dict[int, int]:
         for each in others:
             before[each].append(place)
     near = _near_joins(after, before)
-    if _NEEDS_MORE.search(assembly):
+    if assumed(target_of(assembly)[0]).family == _NEEDS_MORE:
         codes = [code for _, code in lines_of_code(assembly.splitlines())[0]]
         near |= _near_overlooked(codes, after)
     if not near:
