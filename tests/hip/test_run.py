@@ -34,6 +34,7 @@ def test_kernels_run_with_arrays_of_the_host_and_of_the_gpu() -> None:
     assert (done.stdout, done.stderr) == ("all right\n", "")
 
 
+@pytest.mark.thorough
 def test_a_gemm_is_compared_with_numpy_and_then_timed(tmp_path: Path) -> None:
     done = on_device(*GEMM, "--bench", options=("--profile", str(tmp_path / "timeline.json")))
     assert done.returncode == 0, done.stderr

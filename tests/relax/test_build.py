@@ -36,6 +36,7 @@ def compiled(module: Any) -> Any:
     return tvm.compile(module, TARGET, tir_pipeline="mfmadsl")
 
 
+@pytest.mark.thorough
 def test_an_exported_model_holds_one_code_object_with_the_code_of_build(tmp_path: Path) -> None:
     module, _ = exported(Mlp(), "float16")
     pipeline = Pipeline()

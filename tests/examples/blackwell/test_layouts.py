@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 from random import Random
+from types import ModuleType
 
 import pytest
-from tvm.s_tir.tensor_intrin.cuda import (
-    ldmatrix_32x8_to_shared_16x16_layout,
-    shared_16x16_to_ldmatrix_32x8_layout,
-)
 from tvm.tirx.layout import TileLayout, tcgen05_atom_layout, tmem_datapath_layout
 
 from mfmadsl.language import load_entries
@@ -55,26 +53,34 @@ def theirs(layout: TileLayout, shape: tuple[int, int], lane: str, register: str)
     return found
 
 
-def test_a_of_mma_sync_is_what_ldmatrix_brings() -> None:
+@pytest.fixture(scope="module")
+def cuda() -> ModuleType:
+    """TVM's intrinsics, which it parses as they are imported: seconds, for all who only collect."""
+    return import_module("tvm.s_tir.tensor_intrin.cuda")
+
+
+def test_a_of_mma_sync_is_what_ldmatrix_brings(cuda: ModuleType) -> None:
     assert slots("mma_m16n8k16_a") == {
-        place: shared_16x16_to_ldmatrix_32x8_layout(*place)
+        place: cuda.shared_16x16_to_ldmatrix_32x8_layout(*place)
         for place in product(range(16), range(16))
     }
 
 
-def test_b_of_mma_sync_is_the_first_half_of_what_ldmatrix_brings_of_its_transpose() -> None:
+def test_b_of_mma_sync_is_the_first_half_of_what_ldmatrix_brings_of_its_transpose(
+    cuda: ModuleType,
+) -> None:
     """`ldmatrix.x2` brings two of the four 8 x 8 tiles: rows of B's columns, 8 k at a time."""
     found = {}
     for k, j in product(range(16), range(8)):
-        lane, register = shared_16x16_to_ldmatrix_32x8_layout(j, k)
+        lane, register = cuda.shared_16x16_to_ldmatrix_32x8_layout(j, k)
         found[k, j] = lane, register // 4 * 2 + register % 2
     assert slots("mma_m16n8k16_b") == found
 
 
-def test_c_of_mma_sync_is_that_of_two_of_them_side_by_side() -> None:
+def test_c_of_mma_sync_is_that_of_two_of_them_side_by_side(cuda: ModuleType) -> None:
     found = {}
     for lane, register in product(range(32), range(4)):
-        row, column = ldmatrix_32x8_to_shared_16x16_layout(lane, register)
+        row, column = cuda.ldmatrix_32x8_to_shared_16x16_layout(lane, register)
         found[row, column] = lane, register
     assert slots("mma_m16n8k16_c") == found
 

@@ -21,6 +21,7 @@ def row(name: str) -> list[str]:
     return line.split()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", drawn(["coalesced", "shared_memory", "gemm", "gemm_f16"], 2))
 def test_a_row_says_what_the_model_says(name: str) -> None:
     step = NAMED[name]

@@ -33,6 +33,7 @@ def ours(form: Form, calls: list[Call], folder: Path, arch: str = "gfx942") -> L
     return launched(module, target, calls, folder)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", drawn(FORMS, 3), ids=lambda form: form.name)
 def test_they_attend_as_float64_does(form: Form, tmp_path: Path) -> None:
     several = [True] if form.kind is CacheKind.DECODE else [True, False]

@@ -55,6 +55,7 @@ def test_queries_that_see_no_key_add_nothing() -> None:
     case.check()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wanted", ["causal", "window"])
 def test_what_is_masked_whole_is_left_out(wanted: str) -> None:
     """Of as many matrix instructions as without a mask, about half, or few, are executed."""

@@ -64,6 +64,7 @@ def test_eight_bits_are_multiplied(form: Case, arch: str, dtype: str) -> None:
     assert name in kernel.assembly
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("arch", "dtype"), NATIVE)
 def test_many_small_weights_count(arch: str, dtype: str) -> None:
     """Each is below the least normal number of e4m3, and together they are most of the sum."""

@@ -152,6 +152,7 @@ def test_rows_that_are_masked_by_a_finite_number_are_averages(value: float) -> N
     case.check()
 
 
+@pytest.mark.thorough
 def test_parts_that_see_no_key_count_for_nothing() -> None:
     case = Case(queries=40, keys=300, bias=True, scale=3.0)
     case.given[3][:, :, :, :250] = -np.inf

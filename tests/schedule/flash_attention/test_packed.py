@@ -36,6 +36,7 @@ FORMS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
 @pytest.mark.parametrize("packed", ["queries", "all"])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

@@ -159,6 +159,7 @@ def test_results_of_any_width_leave_by_lines(
         assert not stores["global_store_short"]
 
 
+@pytest.mark.thorough
 def test_a_step_that_reads_the_first_keys_leaves_none_behind() -> None:
     """Each key tells its place: a chunk in another's place would be seen."""
     case = Case(heads=1, queries=128, keys=128, depth=64, scale=1.0)

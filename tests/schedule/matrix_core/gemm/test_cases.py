@@ -85,6 +85,7 @@ def launched(m: int) -> list[str]:
     return [launch.symbol for launch in kernel.launches([a, b, c])]
 
 
+@pytest.mark.thorough
 def test_a_launch_takes_one() -> None:
     """K in two parts has a second kernel, which adds them up."""
     small, split, large = ["main_kernel"], ["main_kernel_1", "main_kernel_2"], ["main_kernel_3"]

@@ -221,6 +221,7 @@ def test_shuffled_scales_go_straight_into_the_lds(
     assert all(line.endswith(" lds") for line in loads)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("block", "waves", "stages"),
     [((32, 64), (1, 2), 2), ((64, 32), (2, 1), 2), ((64, 128), (1, 4), 3), ((96, 96), (2, 2), 3)],
