@@ -22,6 +22,7 @@ from functools import reduce
 from operator import mul
 
 from tvm import tirx
+from tvm.ir import TensorLoad
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.sym import Analyzer
 from tvm.tirx import (
@@ -258,10 +259,33 @@ def _joined(workspace: str, counts: str, first: Stmt, second: Stmt) -> list[Stmt
     extents = [other.extent(f"blockIdx.{axis}") for axis in _AXES]
     tile = (own["blockIdx.z"] * extents[1] + own["blockIdx.y"]) * extents[0] + own["blockIdx.x"]
     memory = _buffer(counts, reduce(mul, extents), "global")
-    whole = _with_last(one, memory, tile, parts, substitute(other.body, taken))
+    last = asked_ahead(substitute(other.body, taken))
+    whole = _with_last(one, memory, tile, parts, _loaded_first(last, workspace))
     for statement in reversed(list(one.axes.values())):
         whole = AttrStmt(statement.node, statement.attr_key, statement.value, whole)
     return [AllocBuffer(memory), whole]
+
+
+def _loaded_first(last: Stmt, workspace: str) -> Stmt:
+    """What loads several parts into registers does so before anything is made of the first: LLVM
+    would have one element after the other come."""
+
+    def loads(statement: Stmt) -> bool:
+        return (
+            isinstance(statement, BufferStore)
+            and scope_of(statement.buffer) == "local"
+            and isinstance(statement.value, TensorLoad)
+            and str(statement.value.source.name) == workspace
+        )
+
+    def sequence(node: SeqStmt) -> Stmt:
+        found = [n for n, part in enumerate(node.seq) if loads(part)]
+        if len(found) < 2 or found[-1] - found[0] >= len(found):
+            return node
+        behind = found[-1] + 1
+        return SeqStmt([*node.seq[:behind], device.keep_order(), *node.seq[behind:]])
+
+    return mapped(last, (SeqStmt, sequence))
 
 
 def _with_last(one: _Threads, counts: Buffer, tile: Expr, parts: Expr, last: Stmt) -> Stmt:
@@ -282,7 +306,7 @@ def _with_last(one: _Threads, counts: Buffer, tile: Expr, parts: Expr, last: Stm
             device.barrier(),
             IfThenElse(reduce(tirx.And, is_first), BufferStore(here, counted_up, [zero]), None),
             device.barrier(),
-            IfThenElse(asked, SeqStmt([acquired, asked_ahead(last)]), None),
+            IfThenElse(asked, SeqStmt([acquired, last]), None),
         ]
     )
 

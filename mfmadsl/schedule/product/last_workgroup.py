@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
+from operator import mul
 
 from tvm import tirx
 from tvm.s_tir import SBlockRealize, Schedule
@@ -19,6 +21,7 @@ from mfmadsl.schedule.product.nest import nest_of
 
 _MOST_TOGETHER = 4  # elements that a lane loads at once of a part
 _MOST_UNROLLED = 16  # parts, whose loads are on their way at once
+_MOST_LOADED = 64  # elements that a thread's loads have on their way, of all parts together
 
 
 NEEDS_ALL_OF_C = (
@@ -47,44 +50,59 @@ def fold_into_last(sch: Schedule, total: SBlockRV, cut: CutTotal) -> None:
         raise ScheduleError(NEEDS_ALL_OF_C)
     (block,) = last
     loops = _loops_of_axes(sch, total, block)
-    rows = constant(sch.get(loops[1]).extent) or 0  # TVM annotates with numbers
-    outer: list[LoopRV] = []
-    inner: list[LoopRV] = []
-    extents: list[int] = []
-    for loop, size in zip(loops, cut.tile, strict=True):
-        extent = sch.get(loop).extent
-        # Of a matrix that is smaller than a tile no thread looks at rows that are not there.
-        within = min(size, int(extent)) if isinstance(extent, tirx.IntImm) else size
-        one, another = sch.split(loop, [None, within])
-        outer.append(one)
-        inner.append(another)
-        extents.append(within)
+    count = _number_of_parts(sch, total)
+    known = [constant(sch.get(loop).extent) for loop in loops]  # TVM annotates with numbers
+    # Of a matrix that is smaller than a tile no thread looks at rows that are not there.
+    extents = [
+        size if own is None else min(size, own) for size, own in zip(cut.tile, known, strict=True)
+    ]
+    # All columns of a tile are stored, so that a thread may load some that are not there.
+    extents[2] = min(cut.tile[2], -(-extents[2] // _MOST_TOGETHER) * _MOST_TOGETHER)
+    width, height = _together(extents, prod(cut.threads), count)
+    outer, inner = map(list, zip(*map(sch.split, loops, ([None, x] for x in extents)), strict=True))
     sch.reorder(*outer, *inner)
     for loop, tag in zip(outer, ("blockIdx.z", "blockIdx.y", "blockIdx.x"), strict=True):
         sch.bind(loop, tag)
-    width = _together(extents, prod(cut.threads))
-    inner[-1], several = sch.split(inner[-1], [None, width])
+    inner[1], rows = sch.split(inner[1], [None, height])
+    inner[2], columns = sch.split(inner[2], [None, width])
+    sch.reorder(*inner, rows, columns)
     turn, wave, lane = sch.split(sch.fuse(*inner), [None, *cut.threads])
     sch.bind(wave, "threadIdx.y")
     sch.bind(lane, "threadIdx.x")
-    sch.reorder(wave, lane, turn, several)
+    sch.reorder(wave, lane, turn, rows, columns)
     sch.set_scope(total, 0, "local")
     sch.compute_at(total, turn)
     parts, elements = _parts_first(sch, total, turn)
-    for each in (several, *elements):
+    for each in (rows, columns, *elements):
         sch.unroll(each)
-    count = sch.get(parts).extent
-    if isinstance(count, tirx.IntImm) and int(count) <= _MOST_UNROLLED:
+    reader = total
+    if count is not None:
         sch.unroll(parts)
-    sch.annotate(total, LAST_WORKGROUP, rows)
+        reader = loaded = sch.cache_read(total, 0, "local")
+        sch.compute_at(loaded, turn)
+        for each in sch.get_loops(loaded)[len(sch.get_loops(total)) - len(elements) - 1 :]:
+            sch.unroll(each)
+    # Threads that take several rows at once may load some past an edge.
+    below = height == 1 or known[1] == extents[1]
+    sch.annotate(reader, LAST_WORKGROUP, known[1] or 0 if below else 0)
 
 
-def _together(extents: list[int], threads: int) -> int:
-    """How many neighbours of a row a thread takes at once, such that all threads have some."""
-    width = _MOST_TOGETHER
-    while width > 1 and (extents[-1] % width or prod(extents) < threads * width):
+def _number_of_parts(sch: Schedule, total: SBlockRV) -> int | None:
+    """How many parts there are, if no more than a thread may have loads of at once."""
+    domains = (a.dom.extent for a in sch.get(total).iter_vars if a.iter_type == IterVar.CommReduce)
+    count = constant(reduce(mul, domains, tirx.const(1)))
+    return count if count is not None and count <= _MOST_UNROLLED else None
+
+
+def _together(extents: list[int], threads: int, parts: int | None) -> tuple[int, int]:
+    """How many neighbours of a row a thread takes at once, and of how many rows, such that all
+    threads have some."""
+    width, height = _MOST_TOGETHER, _MOST_LOADED // _MOST_TOGETHER // (parts or 1)
+    while width > 1 and (extents[2] % width or prod(extents) < threads * width):
         width //= 2
-    return width
+    while height > 1 and (extents[1] % height or prod(extents) < threads * width * height):
+        height -= 1
+    return width, max(1, height)
 
 
 def _parts_first(

@@ -68,11 +68,28 @@ def test_types(kind: str, instruction: str, k_step: int) -> None:
         (1, 16, {}),  # fewer elements of a tile than threads
         (16, 40, {"k_waves": 2, "k_step": 128}),
         (70, 65, {"block": (32, 64), "waves": (2, 2), "split_k": 2}),
+        (70, 45, {"block": (64, 64), "waves": (2, 2), "split_k": 2}),  # a thread takes several rows
+        (9, 64, {"block": (64, 64), "waves": (2, 2), "split_k": 2}),
+        (32, 32, {"k_step": 32, "k_pack": 1, "split_k": 17}),  # more parts than are unrolled
     ],
 )
 def test_tiles_and_edges(m: int, n: int, change: dict[str, Any]) -> None:
     workload = Workload(m, n, 520)
     check(build(workload.function(), replace(SMALL, **change)), workload)
+
+
+def test_the_parts_of_several_rows_are_on_their_way_at_once() -> None:
+    """A loop that waits for each of them takes a turn of the memory for each."""
+    tiling = replace(SMALL, block=(64, 64), waves=(2, 2), split_k=2)
+    lines = build(Workload(64, 64, 520).function(), tiling).assembly.splitlines()
+    last = [line.split()[0] for line in lines[_place(lines, "buffer_inv") :] if line.strip()]
+    loads = [n for n, name in enumerate(last) if name == "global_load_dwordx4"]
+    assert len(loads) == 64 * 64 * 2 // (256 * 4)
+    assert not any(name.startswith(("s_waitcnt", "s_cbranch")) for name in last[: loads[-1]])
+
+
+def _place(lines: list[str], name: str) -> int:
+    return next(n for n, line in enumerate(lines) if line.split()[:1] == [name])
 
 
 def test_each_part_and_each_place_counts_once() -> None:
