@@ -50,6 +50,21 @@ def time_of(done: Work, cycles: Mapping[int, int]) -> ChipTime:
     return chip_time(PRODUCT, CHIP, done, taking(cycles))
 
 
+def test_clocks_that_hardly_differ_say_nothing_of_far_ones() -> None:
+    """Cycles differ by chance from one way to memory to another, and a line through two such clocks
+    leads to a time that is next to none."""
+    assert PRODUCT.power is not None
+    cycles, fewer = 60000, iter(range(1000))
+    seconds = cycles / PRODUCT.clock / 1e6
+    joules = (PRODUCT.power.watts - PRODUCT.power.idle) * seconds * 1.0003
+    done = work(lds=joules * 1e12 / PRODUCT.power.lds / 304)
+    found = chip_time(
+        PRODUCT, CHIP, done, lambda groups, path: Timing(cycles - 50 * next(fewer), {}, {}, ())
+    )
+    assert found.clock < PRODUCT.clock
+    assert found.seconds == pytest.approx(seconds, rel=1e-3)
+
+
 @pytest.mark.parametrize(
     ("groups", "resident", "cycles"),
     [
