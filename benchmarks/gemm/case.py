@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,8 +47,8 @@ class Case(case.Case):
         return [np.ones((m, k), dtype), np.ones(b, dtype), np.zeros((m, n), self.output)]
 
 
-def cases() -> Iterator[Case]:
+def cases(types: Sequence[str] = TYPES, orders: Sequence[str] = ORDERS) -> Iterator[Case]:
     for arch in CHIPS:
-        for kind in TYPES:
-            for order in ORDERS:
+        for kind in types:
+            for order in orders:
                 yield Case(arch, kind, order)

@@ -1,11 +1,13 @@
 """Our GEMM kernels beside Triton's best, for every type and order of B: `make bench`.
 
-    python -m benchmarks.gemm.compare [--kernels FOLDER] [--output FILE]
+    python -m benchmarks.gemm.compare [--types f16 fp8] [--orders bt] [--kernels FOLDER]
+                                      [--output FILE]
 
 Triton compiles every setting of `triton_kernels.settings` for each case, and that which is the
 fastest in the chip model counts; of ours the one that nobody chose by hand. llvm-mca is a second
-witness of the main loops. Needs `llvm-mca-22` (Debian's package llvm-22) and takes an hour and a
-half on two cores; what Triton has compiled into FOLDER already is taken from there.
+witness of the main loops where there is a `llvm-mca-22` (Debian's package llvm-22). All types and
+orders take some hours on two cores; what Triton has compiled into FOLDER already is taken from
+there.
 """
 
 from __future__ import annotations
@@ -22,16 +24,17 @@ import mfmadsl
 from benchmarks.call import command
 from benchmarks.gemm import peer
 from benchmarks.gemm.case import LARGE, LOW, Case, Shape, cases
-from benchmarks.gemm.loop import Loop, measure, need_llvm_mca
+from benchmarks.gemm.loop import Loop, measure
 from mfmadsl.backend import build
 from mfmadsl.emulator.profiler import Profile
 from mfmadsl.schedule import gemm_schedule
-from tests.schedule.matrix_core.gemm.case import CHIPS, TYPES
+from tests.schedule.matrix_core.gemm.case import CHIPS, ORDERS, TYPES
 
 WITNESSED = LARGE[1]
 """The shape whose main loops llvm-mca is asked about, and whose building is timed."""
 CUBES = (8192, 16384)
-"""Larger M = N = K, of bf16 with B transposed."""
+"""Larger M = N = K, of one type and order of B."""
+CUBED = ("bf16", "bt")
 
 
 @dataclass(frozen=True)
@@ -100,16 +103,16 @@ def entry(case: Case, setting: str, profile: Profile, assembly: str, lds_bytes: 
     return Entry(setting, chip.seconds, unlimited, chip.limit, lds_bytes, conflicts, loop)
 
 
-def measured(folder: Path, pool: Executor) -> list[Pair]:
-    """All pairs."""
+def measured(of: Sequence[Case], folder: Path, pool: Executor) -> list[Pair]:
+    """All pairs of these cases."""
     kernels = {
         (case, shape): kernel
-        for case in cases()
+        for case in of
         for shape, kernel in peer.fastest(case, folder, pool).items()
     }
-    for arch in CHIPS:
-        case = Case(arch, "bf16", "bt")
-        kernels |= {(case, (size, size, size)): kernels[case, LARGE[-1]] for size in CUBES}
+    for case in of:
+        if (case.kind, case.order) == CUBED:
+            kernels |= {(case, (size, size, size)): kernels[case, LARGE[-1]] for size in CUBES}
     shapes = [shape for _, shape in kernels]
     own = pool.map(ours, [case for case, _ in kernels], shapes)
     theirs = pool.map(triton, kernels.values(), shapes)
@@ -160,11 +163,12 @@ def summary(pairs: Sequence[Pair]) -> Iterator[str]:
         extents = " x ".join(map(str, shape))
         yield f"| {extents} | {mean(speeds):.2f} | {min(speeds):.2f} | {max(speeds):.2f} |"
     yield ""
-    yield "| geometric mean | " + " | ".join(TYPES) + " | M = 16 | the large ones |"
-    yield "| --- | " + " | ".join("---" for _ in (*TYPES, *CHIPS)) + " |"
+    types = list(dict.fromkeys(pair.case.kind for pair in pairs))
+    yield "| geometric mean | " + " | ".join(types) + " | M = 16 | the large ones |"
+    yield "| --- | " + " | ".join("---" for _ in (*types, *CHIPS)) + " |"
     for arch in CHIPS:
         own = [pair for pair in pairs if pair.case.arch == arch]
-        of_types = (mean(p.speed for p in own if p.case.kind == kind) for kind in TYPES)
+        of_types = (mean(p.speed for p in own if p.case.kind == kind) for kind in types)
         of_low = mean(p.speed for p in own if p.shape == LOW)
         of_large = mean(p.speed for p in own if p.shape != LOW)
         cells = [f"{ratio:.2f}" for ratio in (*of_types, of_low, of_large)]
@@ -202,18 +206,16 @@ def building(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
     yield f"Ours over Triton's: geometric mean {mean(ratios):.2f}, most {max(ratios):.2f}."
 
 
-def page(pairs: Sequence[Pair], folder: Path) -> Iterator[str]:
+def page(pairs: Sequence[Pair], folder: Path, called: str) -> Iterator[str]:
     witnessed = [pair for pair in pairs if pair.shape == WITNESSED]
     yield "# The GEMM compared with Triton"
     yield ""
     yield (
         "Our default GEMM kernels and Triton's best, in [the chip model](chip.md); nothing is "
-        "measured on a chip. `make bench`"
+        "measured on a chip."
     )
-    yield (
-        "writes this page. "
-        "[The GEMM](gemm.md#compared-with-triton) explains the columns and limits."
-    )
+    yield f"`{called}` writes this page."
+    yield "[The GEMM](gemm.md#compared-with-triton) explains the columns and limits."
     yield ""
     yield from summary(pairs)
     yield ""
@@ -244,12 +246,18 @@ def main() -> None:
     parser = command(__doc__)
     parser.add_argument("--kernels", type=Path, default=peer.ROOT / "build" / "triton")
     parser.add_argument("--output", type=Path, default=peer.ROOT / "docs" / "gemm-benchmark.md")
+    parser.add_argument("--types", nargs="+", choices=TYPES, default=TYPES)
+    parser.add_argument("--orders", nargs="+", choices=ORDERS, default=ORDERS)
     options = parser.parse_args()
-    need_llvm_mca()
-    peer.compile_all(options.kernels)
+    of = list(cases(options.types, options.orders))
+    peer.compile_all(options.kernels, of)
     with ProcessPoolExecutor(peer.WORKERS, mp_context=get_context("spawn")) as pool:
-        pairs = measured(options.kernels, pool)
-    text = "".join(f"{line}\n" for line in page(pairs, options.kernels))
+        pairs = measured(of, options.kernels, pool)
+    called = "make bench"
+    if len(of) < len(list(cases())):
+        names = f"--types {' '.join(options.types)} --orders {' '.join(options.orders)}"
+        called = f"python -m benchmarks.gemm.compare {names}"
+    text = "".join(f"{line}\n" for line in page(pairs, options.kernels, called))
     print(text)
     options.output.write_text(text, encoding="utf-8")
 

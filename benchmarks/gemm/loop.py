@@ -70,8 +70,9 @@ def need_llvm_mca() -> None:
 
 
 def mca_cycles(body: list[str], arch: str) -> float | None:
-    """Cycles of a turn; None of what llvm-mca has no rates for, or takes too long over."""
-    if any(_ONE_RATE.match(line) for line in body):
+    """Cycles of a turn; None of what llvm-mca has no rates for, or takes too long over, and where
+    it is not there."""
+    if shutil.which(MCA[0]) is None or any(_ONE_RATE.match(line) for line in body):
         return None
     text = "\n".join(line for line in body if "branch" not in line)
     try:

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import mfmadsl
-from benchmarks.gemm.case import LARGE, LOW, Case, Shape, cases
+from benchmarks.gemm.case import LARGE, LOW, Case, Shape
 from mfmadsl.emulator.profiler import Profile
 from mfmadsl.model import ARCHITECTURES, product_of
 
@@ -66,11 +66,11 @@ class Kernel:
         return float(self.profile(shape).on_chip.seconds)
 
 
-def compile_all(folder: Path) -> None:
-    """All settings of all cases, in processes of their own, for Triton brings an LLVM that TVM's
+def compile_all(folder: Path, of: Iterable[Case]) -> None:
+    """All settings of these cases, in processes of their own, for Triton brings an LLVM that TVM's
     must not meet."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = [str(case) for case in cases()]
+    names = [str(case) for case in of]
     environment = {**os.environ, "TRITON_CACHE_DIR": str(folder / "cache")}
     processes = [
         subprocess.Popen([*PROGRAM, str(folder), *names[worker::WORKERS]], cwd=ROOT,

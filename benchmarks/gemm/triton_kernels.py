@@ -41,7 +41,7 @@ ROW_BYTES = (128, 64)
 # Of products with few rows.
 LOW_TILES = ((16, 16), (16, 32), (16, 64))
 LOW_WAVES = (1, 2, 4)
-LOW_ROW_BYTES = (128, 256, 512)
+LOW_ROW_BYTES = (128, 256, 512, 1024, 2048)
 ORDER = ("dies", "group")
 
 

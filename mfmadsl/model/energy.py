@@ -43,6 +43,20 @@ def energy_of(
     return Energy(core / 1e12, far / 1e12)
 
 
+def cycles_at(share: float, whole: float, other: tuple[float, float] | None) -> float:
+    """The cycles of some work at a share of the highest clock, at which it takes the `whole`: on
+    the line to those of an`other` share (share, cycles), if they are known.
+
+    A slower clock takes no less time, in no more cycles. So where two clocks hardly differ, and
+    their cycles by chance, the line between them leads nowhere.
+    """
+    if other is None:
+        return whole
+    low, first = other
+    line = first + (whole - first) * (share - low) / (1 - low)
+    return max(min(line, whole), whole * share)
+
+
 def share_of_clock(power: Power, energy: Energy, seconds: Callable[[float], float]) -> float:
     """The largest share of the highest clock at which the work draws no more than it may.
 

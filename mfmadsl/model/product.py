@@ -34,7 +34,6 @@ class GpuProduct:
     - `l2_bytes`: of each die; `l2_peak`: of all of them at the highest clock, 2048 bytes a cycle
       and die (D, CDNA 3; N). Compute units of an MI355X were seen to get two thirds of that, held
       up by latencies only (`Architecture`, Q).
-    - `l2_bandwidth`: what a microbenchmark got of it (E; N). An estimate of tilings takes it.
     - `mall_bytes`, `mall_bandwidth`: of the cache of all dies, 0 where there is none (I; E).
     - `memory_bytes`: of HBM (I).
     - `memory_bandwidth`: the peak of HBM (I); `memory_share`: how much of it is reached (M).
@@ -53,7 +52,6 @@ class GpuProduct:
     dies: int
     clock: int
     l2_bytes: int
-    l2_bandwidth: float
     l2_peak: float
     mall_bytes: int
     mall_bandwidth: float

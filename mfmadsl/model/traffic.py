@@ -66,14 +66,13 @@ def traffic_of(
 
 def path_of(
     product: GpuProduct, traffic: MemoryTraffic, sharing: Sharing, units: int, l2_latency: int,
-    clock: float = 1.0, l2_bandwidth: float | None = None,
+    clock: float = 1.0,
 ) -> Path:  # fmt: skip
     """The way to memory while so many compute units are busy, in cycles at a share of the highest
-    clock. The L2s, with the product's bandwidth or another, keep time with the compute units; what
-    is behind them does not."""
+    clock. The L2s keep time with the compute units; what is behind them does not."""
     cycles = product.clock * clock / 1000  # of a nanosecond
     share = min(1 / units, product.unit_share) / cycles
-    l2 = (l2_bandwidth or product.l2_bandwidth) * clock / cycles / units
+    l2 = product.l2_peak * clock / cycles / units
     reads = max(1.0, traffic.requested)
     read = max(
         1 / l2,

@@ -9,7 +9,7 @@ from math import ceil
 from mfmadsl.emulator.profiler.timing import Timing
 from mfmadsl.emulator.profiler.uneven import Uneven
 from mfmadsl.model import Architecture, GpuProduct
-from mfmadsl.model.energy import Energy, energy_of
+from mfmadsl.model.energy import Energy, cycles_at, energy_of
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
 
 Simulate = Callable[[int, Path], Timing]
@@ -83,8 +83,7 @@ class LaunchTime:
         product, work = self.product, self._work
         units = min(work.groups, product.compute_units)
         latency = self._chip.l2_latency
-        peak = product.l2_peak
-        path = path_of(product, self.traffic, work.sharing, units, latency, share, peak)
+        path = path_of(product, self.traffic, work.sharing, units, latency, share)
         if work.uneven is not None:
             cycles = round(work.uneven.rounds * self._simulate(work.resident, path).cycles)
         else:
@@ -102,15 +101,9 @@ class LaunchTime:
         return max(cycles / (self.product.clock * share) / 1e6, *self.moving(share).values())
 
     def _cycles_at(self, share: float) -> float:
-        (low, first), *others = sorted(self._cycles.items())
-        if not others:
-            return first
-        high, last = others[-1]
-        line = first + (last - first) * (share - low) / (high - low)
-        # A line leads below what units need; and one through two clocks that hardly differ, whose
-        # cycles differ by chance, leads anywhere. A slower clock takes no less time, in no more
-        # cycles.
-        return max(min(line, last), last * share, *self.needed.values())
+        (_, whole), *others = sorted(self._cycles.items(), reverse=True)
+        line = cycles_at(share, whole, others[-1] if others else None)
+        return max(line, *self.needed.values()) if others else line
 
     @property
     def needed(self) -> Mapping[str, float]:

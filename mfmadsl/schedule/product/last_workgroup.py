@@ -21,8 +21,8 @@ from mfmadsl.schedule.product.nest import nest_of
 
 _MOST_TOGETHER = 4  # elements that a lane loads at once of a part
 _MOST_UNROLLED = 16  # parts, whose loads are on their way at once
-_MOST_LOADED = 64  # elements that a thread's loads have on their way, of all parts together
-
+MOST_LOADED = 64
+"""Elements that a thread's loads have on their way, of all parts together."""
 
 NEEDS_ALL_OF_C = (
     "tiling: one_launch: what follows the product reads C at other places than it writes, or makes"
@@ -56,9 +56,7 @@ def fold_into_last(sch: Schedule, total: SBlockRV, cut: CutTotal) -> None:
     extents = [
         size if own is None else min(size, own) for size, own in zip(cut.tile, known, strict=True)
     ]
-    # All columns of a tile are stored, so that a thread may load some that are not there.
-    extents[2] = min(cut.tile[2], -(-extents[2] // _MOST_TOGETHER) * _MOST_TOGETHER)
-    width, height = _together(extents, prod(cut.threads), count)
+    width, height = _together(extents, known[2] or 0, prod(cut.threads), count)
     outer, inner = map(list, zip(*map(sch.split, loops, ([None, x] for x in extents)), strict=True))
     sch.reorder(*outer, *inner)
     for loop, tag in zip(outer, ("blockIdx.z", "blockIdx.y", "blockIdx.x"), strict=True):
@@ -94,12 +92,13 @@ def _number_of_parts(sch: Schedule, total: SBlockRV) -> int | None:
     return count if count is not None and count <= _MOST_UNROLLED else None
 
 
-def _together(extents: list[int], threads: int, parts: int | None) -> tuple[int, int]:
+def _together(extents: list[int], columns: int, threads: int, parts: int | None) -> tuple[int, int]:
     """How many neighbours of a row a thread takes at once, and of how many rows, such that all
-    threads have some."""
-    width, height = _MOST_TOGETHER, _MOST_LOADED // _MOST_TOGETHER // (parts or 1)
-    while width > 1 and (extents[2] % width or prod(extents) < threads * width):
+    threads have some, and store as many at once where C has so many `columns`."""
+    width = _MOST_TOGETHER
+    while width > 1 and (columns % width or prod(extents) < threads * width):
         width //= 2
+    height = MOST_LOADED // width // (parts or 1)
     while height > 1 and (extents[1] % height or prod(extents) < threads * width * height):
         height -= 1
     return width, max(1, height)

@@ -17,11 +17,12 @@ from mfmadsl.model import (
     SPARSE_STORED,
     Tiling,
 )
-from mfmadsl.model.energy import energy_of, share_of_clock
-from mfmadsl.model.traffic import Sharing, path_of, traffic_of
+from mfmadsl.model.energy import cycles_at, energy_of, share_of_clock
+from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
 from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS
 from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
+from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
@@ -37,7 +38,7 @@ _MADE = 2.0  # registers for each word that is made of what was loaded, as LLVM 
 _LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
 _WAITING = 0.5  # of the cycles in which it computes a wave waits for its own results
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
-_TURNS = 3  # ways to memory, one after the other, of the last workgroup of a tile
+_HELD = 0.4  # of its LDS cycles, in which a workgroup stands at loads through registers
 _TURNING: dict[float, float] = {
     1: 8.0,
     2: 2.5,
@@ -58,8 +59,9 @@ class Estimate:
 def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     """What a GEMM with this tiling should take."""
     terms = _Terms(gemm, tiling)
-    fastest, adding_up = terms.fastest, terms.adding_up
-    return Estimate(terms.powered + adding_up, fastest + adding_up, terms.requested * terms.fresh)
+    after = adding_up(gemm, tiling, terms.tiles, terms.tile_bytes)
+    read = terms.requested * terms.fresh
+    return Estimate(terms.powered + after, terms.fastest + after, read)
 
 
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
@@ -140,16 +142,29 @@ class _Terms:
         self.traffic = traffic_of(
             product, self.requested, self.tile_bytes * self.tiles, sharing, footprint
         )
-        units = min(self.tiles, product.compute_units)
-        self.path = path_of(product, self.traffic, sharing, units, gemm.chip.l2_latency)
+        self.sharing = sharing
         self.loads_two = self._loads_two()
-        self.fastest = self._fastest()
+        self.cycles = self._cycles(1.0)
 
-    def _fastest(self) -> float:
-        """Seconds of the product itself at the highest clock."""
+    def _cycles(self, share: float) -> float:
+        """Cycles of the product itself at a share of the highest clock."""
+        units = min(self.tiles, self.gemm.product.compute_units)
+        latency = self.gemm.chip.l2_latency
+        product = self.gemm.product
+        path = path_of(product, self.traffic, self.sharing, units, latency, share)
         full, rest = divmod(self.most, self.resident)
-        cycles = full * self._round(self.resident) + (self._round(rest) if rest else 0)
-        return cycles / self.gemm.product.clock / 1e6
+        cycles = full * self._round(self.resident, path) if full else 0.0
+        return cycles + (self._round(rest, path) if rest else 0.0)
+
+    def _seconds(self, share: float, slower: tuple[float, float] | None = None) -> float:
+        """Seconds of that, with the cycles at a `slower` clock."""
+        cycles = cycles_at(share, self.cycles, slower)
+        return cycles / (self.gemm.product.clock * share) / 1e6
+
+    @property
+    def fastest(self) -> float:
+        """Seconds of the product itself at the highest clock."""
+        return self._seconds(1.0)
 
     @property
     def powered(self) -> float:
@@ -165,7 +180,14 @@ class _Terms:
         operations = {kind: 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches}
         moved = self.lds_bytes * self.steps * self.tiles
         energy = energy_of(power, operations, moved, self.traffic)
-        return fastest / share_of_clock(power, energy, lambda share: fastest / share)
+        share = share_of_clock(power, energy, lambda share: fastest / share)
+        if share == 1.0:
+            return fastest
+        # What is behind the L2s keeps no time with the clock.
+        slower = share, self._cycles(share)
+        return self._seconds(
+            share_of_clock(power, energy, lambda share: self._seconds(share, slower)), slower
+        )
 
     def _lines(self, rows: Sequence[float]) -> tuple[float, ...]:
         """Bytes of lines that a step asks for, of so many rows of A and columns of B, by read."""
@@ -241,22 +263,23 @@ class _Terms:
             for each, one, all_of_them in zip(gemm.reads, self.lines, whole, strict=True)
         )
 
-    def _round(self, groups: int) -> float:
+    def _round(self, groups: int, path: Path) -> float:
         """Cycles of so many workgroups of one compute unit, for one tile each."""
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
         matrix, work = self._matrix(), self._work()
         lds = self.lds_bytes / chip.lds_bytes_per_cycle
         l1 = (self.whole_bytes + self._behind()) / chip.l1_bytes_per_cycle
-        beyond = self.whole_bytes * self.missing * self.path.read
+        beyond = self.whole_bytes * self.missing * path.read
         of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
         # The vector L1 has lines for so many loads under way, all of which take that long.
-        under_way = self.whole_bytes * self.missing / chip.l1_bytes * self.path.latency
-        shared = max(of_all, groups * max(lds, l1, beyond, under_way))
-        coming = self.path.latency + max(l1, beyond)
+        under_way = self.whole_bytes * self.missing / chip.l1_bytes * path.latency
+        held = 0.0 if self._is_direct() else _HELD * lds
+        shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
+        coming = path.latency + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
         alone = max(busy, self._waited(coming, self._computed(work, 1)) + turning)
-        stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
+        stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
         ahead = _STATISTICS * gemm.statistics_rows
@@ -340,17 +363,24 @@ class _Terms:
     def _ahead(self) -> float:
         """Steps between asking for a tile and needing it."""
         tiling, gemm = self.tiling, self.gemm
-        if not resources.is_direct(tiling, gemm.loads):
+        if not self._is_direct():
             return _AHEAD + (_FURTHER if self.loads_two else 0.0)
         return tiling.stages - (
             _HALF if resources.takes_halves(tiling, gemm.intrinsic, gemm.loads) else _WHOLE
         )
 
+    def _is_direct(self) -> bool:
+        """Whether loads go straight into the LDS: an edge of K is cut off in a last step only, and
+        parts of K that are not alike may end in one before it."""
+        tiling = self.tiling
+        beyond = self.steps * tiling.k_step * tiling.split_k - self.gemm.k
+        return resources.is_direct(tiling, self.gemm.loads) and beyond <= tiling.k_step
+
     def _loads_two(self) -> bool:
         """Whether loads of two steps are in flight, which go through registers."""
         gemm = self.gemm
         # What may go straight into the LDS should: it takes no registers.
-        if resources.is_direct(self.tiling, gemm.loads) or gemm.loads.direct:
+        if self._is_direct() or gemm.loads.direct:
             return False
         return self.steps >= MANY_ITERATIONS and self._loaded_words() <= FEW_WORDS
 
@@ -363,25 +393,3 @@ class _Terms:
             for read in self.gemm.reads
             for source in read.sources
         )
-
-    @property
-    def adding_up(self) -> float:
-        """Seconds of the launch that adds up the parts of a split K."""
-        if self.tiling.split_k == 1:
-            return 0.0
-        gemm, product = self.gemm, self.gemm.product
-        if self.tiling.one_launch:
-            return self._added_up_by_last()
-        elements = gemm.m * gemm.n * gemm.batches
-        read = elements * self.tiling.split_k * gemm.sum_bytes
-        moved = (read + elements * gemm.result_bytes) / product.reached_bandwidth
-        return (product.launch + moved + 2 * product.memory_latency) / 1e9
-
-    def _added_up_by_last(self) -> float:
-        """Seconds in which the last workgroup of a tile adds up its parts: what it has stored gets
-        to memory, it counts itself, reads the parts and stores, while few others do anything."""
-        product = self.gemm.product
-        share = min(self.tiling.split_k / self.tiles, product.unit_share)
-        read = self.tile_bytes * self.tiling.split_k
-        moved = read / (product.reached_bandwidth * share)
-        return (moved + _TURNS * product.memory_latency) / 1e9
