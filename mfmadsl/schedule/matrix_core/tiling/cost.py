@@ -29,8 +29,8 @@ _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each oth
 _START = 500  # cycles from a workgroup's start to its first load
 _STATISTICS = 1000  # cycles in which a row's statistics are added up
 _FILL = 500  # cycles in which the first fragments come, and the last sums go
-_AHEAD = 1.35  # steps, of what goes through registers: it leaves them in the middle of a step
-_FURTHER = 0.6  # steps more where the loads of two are in flight, as kernels behave
+_AHEAD = 1.15  # steps, of what goes through registers: it leaves them in the middle of a step
+_FURTHER = 0.8  # steps more where the loads of two are in flight, as kernels behave
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FOUND = 0.5  # of common lines that others have asked for: of the rest they ask at once
 _FIRST_STEPS = 1  # that are asked for before the first is needed
@@ -272,10 +272,13 @@ class _Terms:
         beyond = self.whole_bytes * self.missing * path.read
         of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
         # The vector L1 has lines for so many loads under way, all of which take that long.
-        under_way = self.whole_bytes * self.missing / chip.l1_bytes * path.latency
-        held = 0.0 if self._is_direct() else _HELD * lds
+        times = self.whole_bytes * self.missing / chip.l1_bytes
+        under_way = times * path.latency
+        direct = self._is_direct()
+        held = 0.0 if direct else _HELD * lds
         shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
-        coming = path.latency + max(l1, beyond)
+        # Through registers all is asked for at once, and what finds no line waits for another one.
+        coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
         alone = max(busy, self._waited(coming, self._computed(work, 1)) + turning)
