@@ -38,7 +38,7 @@ _MADE = 2.0  # registers for each word that is made of what was loaded, as LLVM 
 _LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
 _WAITING = 0.5  # of the cycles in which it computes a wave waits for its own results
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
-_HELD = 0.4  # of its LDS cycles, in which a workgroup stands at loads through registers
+_HELD = 0.6  # of its matrix cycles, in which a workgroup asks for nothing that lacks a line
 _TURNING: dict[float, float] = {
     1: 8.0,
     2: 2.5,
@@ -275,7 +275,9 @@ class _Terms:
         times = self.whole_bytes * self.missing / chip.l1_bytes
         under_way = times * path.latency
         direct = self._is_direct()
-        held = 0.0 if direct else _HELD * lds
+        # What goes through registers is asked for under the last products of an iteration, and under
+        # the others by another workgroup.
+        held = 0.0 if direct else _HELD * self._on_simds(matrix, 1) / self.resident
         shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
         # Through registers all is asked for at once, and what finds no line waits for another one.
         coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
