@@ -275,8 +275,8 @@ class _Terms:
         times = self.whole_bytes * self.missing / chip.l1_bytes
         under_way = times * path.latency
         direct = self._is_direct()
-        # What goes through registers is asked for under the last products of an iteration, and under
-        # the others by another workgroup.
+        # What goes through registers is asked for under an iteration's last products, and under the
+        # others by another workgroup.
         held = 0.0 if direct else _HELD * self._on_simds(matrix, 1) / self.resident
         shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
         # Through registers all is asked for at once, and what finds no line waits for another one.
