@@ -83,11 +83,14 @@ class _Narrowing:
             check_source(operands[-2], "u32")
         check_source(operands[-1], "f32")
         reads = reads_of(*operands)
+        register = check_target(first, max(1, self.count * 6 // 32))
+        if self.count > 2 or self.by_seed:
+            check_apart(register, *operands)
         if self.count == 2:
             flags = instruction.written_flags("op_sel")
             if flags is not None and not known_byte_choice(flags):
                 raise OperandError("op_sel chooses a byte of the target")
-            target = target_of(instruction, check_target(first, 1), taken, part=8)
+            target = target_of(instruction, register, taken, part=8)
 
             def write_byte(waves: Waves) -> None:
                 low, high = self._codes(waves, data, operands)
@@ -97,8 +100,6 @@ class _Narrowing:
                 write_byte, "valu", (*reads, *target.reads()), (target.register,),
                 flow=lambda _, undefined: target.flow(undefined, _no_byte(undefined)),
             )  # fmt: skip
-        register = check_target(first, _BLOCK * 6 // 32)
-        check_apart(register, *operands)
 
         def write_block(waves: Waves) -> None:
             codes = np.moveaxis(self._codes(waves, data, operands), 0, -1)

@@ -16,7 +16,7 @@ SLOT = CDNA.issue_slot
 
 _UNKNOWN = {
     r"s_setvskip": "what a skipped instruction costs",
-    r"v_cvt_scalef32_\w*(pk32|2xpk16)_|v_mqsad_u32_u8": "how many passes it takes",
+    r"v_cvt_scalef32_(\w*pk32|2xpk16|sr_pk)_|v_mqsad_u32_u8": "how many passes it takes",
 }
 """What no source says, of instructions. Of those of several passes LLVM never lets a source lie in
 the target, which is all that it knows of them (pull request 188809)."""

@@ -275,6 +275,8 @@ def test_denormals_are_those_that_the_mode_keeps() -> None:
         ("v_cvt_scalef32_2xpk16_fp6_f32 v[26:31], v[10:25], v[26:41], v60",
          "written before it is read"),
         ("v_cvt_scalef32_sr_pk32_fp6_f16 v[0:5], v[10:25], v5, v60", "written before it is read"),
+        ("v_cvt_scalef32_sr_pk_fp4_f32 v11, v[10:11], v61, v60", "written before it is read"),
+        ("v_cvt_scalef32_sr_pk_fp4_f16 v60, v10, v61, v60", "written before it is read"),
         ("v_cvt_scalef32_pk32_fp6_f16 v[0:5], -v[10:25], v60", "unknown instruction"),
         ("v_cvt_scalef32_pk_fp4_f16 v0, |v1|, v60", "neg and abs"),
         ("v_cvt_scalef32_pk32_fp6_f16 v[0:5], v[10:24], v60", "not 16 registers"),

@@ -119,6 +119,7 @@ def test_cycles_to_issue(code: str, cycles: int, arch: str) -> None:
         "v_cvt_scalef32_2xpk16_bf6_f32 v[0:5], v[6:21], v[22:37], v38",
         "v_cvt_scalef32_sr_pk32_fp6_f16 v[0:5], v[6:21], v22, v38",
         "v_cvt_scalef32_pk32_f32_fp6 v[0:31], v[32:37], v38",
+        "v_cvt_scalef32_sr_pk_fp4_bf16 v0, v1, v2, v3",
         "v_mqsad_u32_u8 v[0:3], v[4:5], v6, v[8:11]",
     ],
 )
