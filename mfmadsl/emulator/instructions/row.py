@@ -32,7 +32,8 @@ class Row:
     is the last source; with `reads_mode` the MODE register is; with `takes_scc` the scalar
     condition code follows all, and `scc` makes the new one of them and of the result. `saturating`
     is what `clamp` makes of an instruction on integers. With `part`, the result is so many bits of
-    a register, 8 or 16, whose others stay. `undocumented` says what of the result nobody tells
+    a register, 8 or 16, whose others stay; with `in_passes` it is written before all sources are
+    read, so that none may lie there. `undocumented` says what of the result nobody tells
     surely, and of which sources: it is an error where an active lane has such ones.
 
     How undefined bits flow: `moves` lists the sources whose bits the instruction only moves, masks
@@ -58,6 +59,7 @@ class Row:
     scc: Compute | None = None
     takes_scc: bool = False
     part: int = 0
+    in_passes: bool = False
     undocumented: tuple[str, Compute] | None = None
     banks: tuple[str, str] = ("v", "vs")
     short: bool | None = None

@@ -39,6 +39,7 @@ from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
     MODE,
     Register,
+    check_apart,
     check_source,
     check_target,
 )
@@ -79,6 +80,8 @@ def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
         operands.append(register)
     for operand, kind in zip(operands, row.kinds, strict=False):
         check_source(operand, "u32" if kind == "u8" else kind, banks)
+    if row.in_passes:
+        check_apart(register, *operands)
     if row.reads_mode:
         operands.append(Register("s", MODE, 1))
     sources = sources_of(instruction, row.kinds, operands)

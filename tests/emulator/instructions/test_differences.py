@@ -29,13 +29,15 @@ def test_four_sums_are_added_to_four_words(arch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "operands", ["v[4:7], v[4:5], v10, v[12:15]", "v[4:7], v[0:1], v7, v[12:15]",
-                 "v[4:7], v[0:1], v2, v[6:9]"],
+    "line",
+    ["v_mqsad_u32_u8 v[4:7], v[4:5], v10, v[12:15]", "v_mqsad_u32_u8 v[4:7], v[0:1], v7, v[12:15]",
+     "v_mqsad_u32_u8 v[4:7], v[0:1], v2, v[6:9]", "v_qsad_pk_u16_u8 v[4:5], v[0:1], v2, v[4:5]",
+     "v_mqsad_pk_u16_u8 v[4:5], v[0:1], v5, v[6:7]"],
 )  # fmt: skip
-def test_no_source_may_be_in_the_target(operands: str) -> None:
+def test_no_source_may_be_in_the_target(line: str) -> None:
     """LLVM never lets it, as the sums are written one after another."""
     with pytest.raises(EmulationError, match="in the target, which is written before it is read"):
-        run(wave(), f"v_mqsad_u32_u8 {operands}", "gfx950")
+        run(wave(), line, "gfx950")
 
 
 @pytest.mark.parametrize(
