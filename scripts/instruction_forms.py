@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 
 from mfmadsl.emulator.instructions.atomic import ATOMICS
+from mfmadsl.emulator.instructions.block import BLOCKS
 from mfmadsl.emulator.instructions.compare import COMPARE
-from mfmadsl.emulator.instructions.convert import CONVERT, narrow_rows
+from mfmadsl.emulator.instructions.convert import CONVERT
+from mfmadsl.emulator.instructions.differences import WIDE_DIFFERENCES
 from mfmadsl.emulator.instructions.dot import DOT_PRODUCTS
 from mfmadsl.emulator.instructions.floating import FLOATING
 from mfmadsl.emulator.instructions.integer import INTEGER
@@ -16,6 +18,7 @@ from mfmadsl.emulator.instructions.lds_counter import BY_LANE, COUNTERS
 from mfmadsl.emulator.instructions.matrix.isa import BY_FAMILY
 from mfmadsl.emulator.instructions.mode_register import MODE_INSTRUCTIONS
 from mfmadsl.emulator.instructions.modifier import base_name
+from mfmadsl.emulator.instructions.narrow import narrow_rows
 from mfmadsl.emulator.instructions.packed import (
     MIXED,
     PAIRS_OF_F32,
@@ -180,7 +183,13 @@ def _words(kind: str) -> int:
 
 def long_forms(name: str) -> Forms:
     """Encodings of 64 bits."""
-    del name
+    if name in BLOCKS or name in WIDE_DIFFERENCES:
+        for operands in (
+            "vdst:6,src0:16,src1:1", "vdst:6,src0:16,src1:16,src2:1",
+            "vdst:6,src0:16,src1:1,src2:1", "vdst:6,src0:32,src1:1,src2:1",
+            "vdst:16,src0:6,src1:1", "vdst:32,src0:6,src1:1", "vdst:4,src0:2,src1:1,src2:4",
+        ):  # fmt: skip
+            yield "vop3", operands, "-", "-"
     yield "vop3", "-", "-", "-"
     for target, out in product(("vdst:1", "vdst:2", "vdst:1@s", "vdst:2@s"), ("", "sdst:2,")):
         for count in (1, 2, 3):

@@ -69,6 +69,7 @@ _SAMPLES = {  # numbers of fields, as registers that tuples of any size may begi
 UNSPELLED = {"gfx90a": "mubuf 00000000e0a0c000 buffer_wbl2 - - -"}
 """What LLVM's code generator writes with bits for which its assembler knows no word."""
 
+_SAMPLE_OF_MANY = 128  # of a target so large that sources would lie in it
 _SCALAR_SAMPLES = {"src0": 16, "src1": 128 + 5, "src2": 64}  # of scalar sources
 _WIDE_DPP = 0x153  # row_newbcast:3, which pairs of registers have alone
 
@@ -123,6 +124,9 @@ def sample_bits(row: EncodingRow) -> int:
     for name, pieces in row.fields.items():
         bits |= placed(_SAMPLES.get(name, 0), pieces)
     for operand in row.operands:
+        if operand.name == "vdst" and operand.registers in ("16", "32"):
+            field = row.fields["vdst"]
+            bits = bits & ~placed(-1, field) | placed(_SAMPLE_OF_MANY, field)
         if operand.bank == "s" and operand.name in _SCALAR_SAMPLES:
             field = row.fields[operand.name]
             bits = bits & ~placed(-1, field) | placed(_SCALAR_SAMPLES[operand.name], field)
@@ -274,6 +278,8 @@ def _list_length(row: EncodingRow, name: str) -> int:
     sources = sum(o.name.startswith(("src", "matrix_src")) for o in row.operands)
     if row.size == 16:
         return 3
+    if name == "op_sel" and re.search(r"_sr_(fp8|bf8)_|pk_fp4_", row.name):
+        return 4  # the last two of them count bytes of the target
     packed = row.name.startswith(("v_pk_", "v_fma_mix", "v_mad_mix", "v_dot"))
     return sources + (name == "op_sel" and not packed)
 

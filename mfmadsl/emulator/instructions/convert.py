@@ -1,24 +1,17 @@
-"""Vector instructions that turn one number format into another (CDNA3 ISA, VOP1 and VOP3)."""
+"""Vector instructions that turn one number format into another (CDNA3 ISA, VOP1 and VOP3).
+
+Those to and from floats of eight bits and fewer are in `narrow.py` and `block.py`.
+"""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.number import (
-    OCP,
-    NarrowFloat,
-    from_bfloat,
-    narrow_floats,
-    to_bfloat,
-    to_narrow,
-    values_of,
-)
+from mfmadsl.emulator.instructions.number import from_bfloat, to_bfloat
 from mfmadsl.emulator.instructions.row import Row, row
-from mfmadsl.emulator.machine.bits import Array, Compute, pair_of_halves, pair_of_words
-from mfmadsl.model import assumed
+from mfmadsl.emulator.machine.bits import Array, Compute, pair_of_halves
 
 
 def to_integer(dtype: Any) -> Compute:
@@ -68,6 +61,7 @@ def _pair(kind: str, convert: Compute) -> Row:
 CONVERT: dict[str, Row] = {
     "v_cvt_f32_f16": row("f16", _cast(np.float32)),
     "v_cvt_f16_f32": row("f32", _cast(np.float16)),
+    "v_cvt_f32_bf16": row("x16", from_bfloat),
     "v_cvt_f64_f32": row("f32", _cast(np.float64)),
     "v_cvt_f32_f64": row("f64", _cast(np.float32)),
     "v_cvt_f32_i32": row("i32", _cast(np.float32)),
@@ -100,105 +94,3 @@ CONVERT: dict[str, Row] = {
     "v_cvt_pk_u8_f32": row("f32 u32 u32", _pack_byte),
     "v_pack_b32_f16": row("f16 f16", pair_of_halves, 0, 1, short=False),
 }  # fmt: skip
-
-
-def _narrow(number: NarrowFloat, a: Array, b: Array, mode: Array) -> Array:
-    """Two numbers made bytes, side by side; FP16_OVFL, bit 23 of the mode, makes them saturate."""
-    saturate = mode >> np.uint32(23) & np.uint32(1) != 0
-    low, high = (
-        np.where(saturate, to_narrow(v, number, True), to_narrow(v, number, False)) for v in (a, b)
-    )
-    return low.astype(np.uint16) | high.astype(np.uint16) << np.uint16(8)
-
-
-def _wide_pair(number: NarrowFloat, a: Array) -> Array:
-    pairs = np.ascontiguousarray(a).view(np.uint8).reshape(*a.shape, 2)
-    return values_of(number, pairs).view(np.uint64)[..., 0]
-
-
-def narrow_rows(arch: str) -> dict[str, Row]:
-    """Conversions from and to the eight-bit floats of a chip.
-
-    Those to eight bits change one half of the target, of which op_sel says which.
-    """
-    rows: dict[str, Row] = {}
-    for kind in ("fp8", "bf8"):
-        number = narrow_floats(arch)[kind]
-        rows |= {
-            f"v_cvt_pk_{kind}_f32": row(
-                "f32 f32 u32",
-                partial(_narrow, number),
-                reads_mode=True,
-                keeps_half=True,
-                short=False,
-            ),
-            f"v_cvt_f32_{kind}": row("u8", partial(values_of, number)),
-            f"v_cvt_pk_f32_{kind}": row("u16", partial(_wide_pair, number), slots=1),
-        }
-    return {**rows, **_scaled_rows()} if "mx" in assumed(arch).formats else rows
-
-
-def _power(scale: Array) -> Array:
-    """A scale's power of two, in float64: only the exponent counts."""
-    exponent = scale.view(np.uint32) >> np.uint32(23) & np.uint32(0xFF)
-    return np.ldexp(1.0, exponent.astype(np.int32) - 127)
-
-
-def _unpacked(number: NarrowFloat, to: str, packed: Array, scale: Array) -> Array:
-    """Two scaled numbers from bytes, or from the halves of one, side by side."""
-    shifts = (0, 8) if number.bits == 8 else (0, 4)
-    mask = packed.dtype.type((1 << number.bits) - 1)
-    low, high = (
-        (values_of(number, packed >> packed.dtype.type(shift) & mask) * _power(scale)).astype(
-            np.float32
-        )
-        for shift in shifts
-    )
-    if to == "f32":
-        return pair_of_words(low, high)
-    if to == "f16":
-        return pair_of_halves(low.astype(np.float16), high.astype(np.float16))
-    return pair_of_halves(to_bfloat(low), to_bfloat(high))
-
-
-def _scaled_narrow(number: NarrowFloat, a: Array, b: Array, scale: Array, mode: Array) -> Array:
-    return _narrow(number, a / _power(scale), b / _power(scale), mode)
-
-
-def _from_half(kind: str, packed: Array, high: bool) -> Array:
-    """The numbers in one half of words, as f32."""
-    bits = (packed >> np.uint32(16 * high) & np.uint32(0xFFFF)).astype(np.uint16)
-    if kind == "f16":
-        return bits.view(np.float16).astype(np.float32)
-    return from_bfloat(bits)
-
-
-def _scaled_narrow_halves(
-    number: NarrowFloat, kind: str, packed: Array, scale: Array, mode: Array
-) -> Array:
-    low, high = (_from_half(kind, packed, half) for half in (False, True))
-    return _scaled_narrow(number, low, high, scale, mode)
-
-
-def _scaled_rows() -> dict[str, Row]:
-    """CDNA4's conversions with a scale (CDNA4 ISA, VOP3)."""
-    rows = {
-        f"v_cvt_scalef32_pk_{to}_{kind}": row(
-            f"{'u8' if kind == 'fp4' else 'u16'} f32",
-            partial(_unpacked, OCP[kind], to),
-            short=False,
-            slots=1,
-        )
-        for to in ("f32", "f16", "bf16")
-        for kind in ("fp8", "bf8", "fp4")
-    }
-    for kind in ("fp8", "bf8"):
-        to_half = {"reads_mode": True, "keeps_half": True, "short": False}
-        rows[f"v_cvt_scalef32_pk_{kind}_f32"] = row(
-            "f32 f32 f32 u32", partial(_scaled_narrow, OCP[kind]), **to_half
-        )
-        for half in ("f16", "bf16"):
-            rows[f"v_cvt_scalef32_pk_{kind}_{half}"] = row(
-                "u32 f32 u32", partial(_scaled_narrow_halves, OCP[kind], half), **to_half
-            )
-    return rows

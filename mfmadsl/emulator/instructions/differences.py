@@ -6,8 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mfmadsl.emulator.instructions.row import Row, row
+from mfmadsl.emulator.instructions.row import Row, Special, row
 from mfmadsl.emulator.machine.bits import Array
+from mfmadsl.emulator.machine.operation import Operation, reads_of
+from mfmadsl.emulator.machine.wave import Waves
+from mfmadsl.emulator.text.assembly import Instruction
+from mfmadsl.emulator.text.operand import (
+    Register,
+    check_apart,
+    check_registers,
+    check_source,
+    check_target,
+)
 
 
 def _parts(a: Array, bits: int) -> list[Array]:
@@ -43,7 +53,7 @@ def _of_windows(masked: bool) -> Row:
             found |= (half & np.uint32(0xFFFF)).astype(np.uint64) << np.uint64(16 * place)
         return found
 
-    return row("u64 u32 u64", compute)
+    return row("u64 u32 u64", compute, in_passes=True)
 
 
 DIFFERENCES: dict[str, Row] = {
@@ -55,3 +65,30 @@ DIFFERENCES: dict[str, Row] = {
     "v_qsad_pk_u16_u8": _of_windows(masked=False),
     "v_mqsad_pk_u16_u8": _of_windows(masked=True),
 }
+
+
+def _four_wide_sums(instruction: Instruction) -> Operation:
+    """v_mqsad_u32_u8: the sums of v_mqsad_pk_u16_u8, added to four words.
+
+    Raises OperandError for operands that it does not take.
+    """
+    first, windows, reference, addends = instruction.taking(4)
+    target, added = check_target(first, 4), check_registers(addends, 4, "v")
+    check_source(windows, "u64")
+    check_source(reference, "u32")
+    check_apart(target, windows, reference, added)
+    total = _sum(8, masked=True)
+
+    def execute(waves: Waves) -> None:
+        a = waves.read_vector(windows, "u64")
+        b = waves.read_vector(reference, "u32")
+        for place in range(4):
+            window = (a >> np.uint64(8 * place)).astype(np.uint32)
+            addend, result = (Register("v", each.index + place, 1) for each in (added, target))
+            waves.write_vector(result, total(window, b) + waves.read_vector(addend, "u32"))
+
+    reads = reads_of(windows, reference, added)
+    return Operation(execute, "valu", reads, (target,))
+
+
+WIDE_DIFFERENCES: dict[str, Special] = {"v_mqsad_u32_u8": Special(_four_wide_sums)}

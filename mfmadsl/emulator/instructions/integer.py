@@ -96,6 +96,11 @@ def reversed_bits(a: Array) -> Array:
     return a.byteswap()
 
 
+def next_random(a: Array) -> Array:
+    """The state of a linear feedback shift register after this one (v_prng_b32)."""
+    return a << np.uint32(1) ^ np.where(a >> np.uint32(31), np.uint32(197), np.uint32(0))
+
+
 def population(a: Array) -> Array:
     """How many bits are set (v_bcnt_u32_b32)."""
     return np.bitwise_count(a).astype(np.uint32)
@@ -188,6 +193,7 @@ INTEGER: dict[str, Row] = {
     "v_and_or_b32": row("u32 u32 u32", lambda a, b, c: a & b | c, 0, 1, 2),
     "v_bfi_b32": row("u32 u32 u32", lambda a, b, c: a & b | ~a & c, 1, 2),
     "v_bfrev_b32": row("u32", reversed_bits, 0),
+    "v_prng_b32": row("u32", next_random),
     "v_bfm_b32": row("u32 u32", field_mask(32), short=False),
     "v_lshlrev_b32": row("u32 u32", lambda a, b: b << _shift(a, 32), 1),
     "v_lshrrev_b32": row("u32 u32", lambda a, b: b >> _shift(a, 32), 1),

@@ -115,6 +115,11 @@ def is_narrow_source(row: Row) -> bool:
     return row.kinds == ("u8",) or (row.kinds == ("u16",) and row.result.itemsize == 8)
 
 
+def known_byte_choice(flags: list[int]) -> bool:
+    """Whether flags of op_sel choose a byte of the target, of which the last two count."""
+    return len(flags) in (3, 4) and not any(flags[:2])
+
+
 def _only(instruction: Instruction, allowed: frozenset[str] | set[str]) -> bool:
     return set(instruction.modifiers) <= set(allowed) and _known_values(instruction)
 
@@ -126,10 +131,12 @@ def _known_values(instruction: Instruction) -> bool:
 
 
 def _known_op_sel(instruction: Instruction, row: Row) -> bool:
-    """Whether op_sel chooses halves only of what has them."""
+    """Whether op_sel chooses halves only of what has them, or a byte of the target."""
     flags = instruction.written_flags("op_sel")
     if flags is None:
         return True
+    if row.part == 8:
+        return known_byte_choice(flags)
     kinds = row.kinds[: row.source_count]
     if len(flags) not in (len(kinds), len(kinds) + 1):
         return False

@@ -85,29 +85,67 @@ def to_narrow(values: Array, number: NarrowFloat, saturate: bool) -> Array:
     """The codes of the nearest numbers, ties to even.
 
     What rounds to more than the largest number becomes infinity, where there is one, else NaN;
-    with `saturate` it becomes the largest number.
+    with `saturate` it becomes the largest number, as it does in a format without NaN.
     """
     finite = _magnitudes(number)
     beyond = 2 * finite[-1] - finite[-2]
     steps = np.append(finite, beyond)
     magnitude = np.abs(values.astype(np.float64))
-    nan = np.isnan(magnitude)
     upper = np.clip(np.searchsorted(steps, magnitude), 1, len(steps) - 1)
     middle = (steps[upper - 1] + steps[upper]) / 2
     even = upper % 2 == 0
     code = np.where((magnitude > middle) | ((magnitude == middle) & even), upper, upper - 1)
+    return _coded(values, code, number, saturate)
+
+
+def to_narrow_by_seed(
+    values: Array, seed: Array, mantissa_bits: int, number: NarrowFloat, saturate: bool
+) -> Array:
+    """The codes of numbers whose magnitude is rounded by random bits: added to it, and cut off.
+
+    `mantissa_bits` are those of the format that the numbers had. Of the seed the upper bits count,
+    as many as the narrow format has fewer (CDNA4 ISA, V_CVT_SR_FP8_F32: S1[31 : 12]). A number
+    below the smallest normal one is first cut to its place, as AMD's host functions do it
+    (`from_float_sr` of HIP's `amd_hip_ocp_host.hpp`, `convert_to_type_sr` of Composable Kernel).
+    """
+    dropped = mantissa_bits - number.mantissa_bits
+    magnitude = np.abs(values.astype(np.float64))
+    finite = np.where(np.isfinite(magnitude), magnitude, 0.0)
+    lowest = 1 - number.bias
+    exponent = np.where(finite == 0, lowest, np.maximum(np.frexp(finite)[1] - 1, lowest))
+    units = np.floor(np.ldexp(finite, mantissa_bits - exponent)).astype(np.int64)
+    rounded = units + (seed >> np.uint32(32 - dropped)) >> dropped
+    code = rounded + (exponent - lowest << number.mantissa_bits)
+    code = np.where(np.isinf(magnitude), len(_magnitudes(number)), code)
+    return _coded(values, code, number, saturate)
+
+
+def _coded(values: Array, code: Array, number: NarrowFloat, saturate: bool) -> Array:
+    """Codes with the signs of values; a code behind the largest number stands for too much."""
+    largest = len(_magnitudes(number)) - 1
     sign = np.signbit(values).astype(np.int64) << (number.bits - 1)
     if number.unsigned_zero:
         sign = np.where(code == 0, 0, sign)
-    over = code == len(finite)
+    over = code > largest
     if saturate:
-        code = np.where(over & np.isfinite(magnitude), len(finite) - 1, code)
-        over = over & np.isinf(magnitude)
+        # An infinity is infinite still on chips with fnuz floats, of which no manual says more.
+        keeps = np.isinf(values) & number.unsigned_zero
+        code = np.where(over & ~keeps, largest, code)
+        over = over & keeps
+    code = np.minimum(code, largest + 1)  # where there is an infinity, it follows the largest
     not_a_number = _nan_code(number)
     code = code | sign
-    if not number.infinity:  # where there is one, it follows the largest number
+    if not number.infinity:
         code = np.where(over, not_a_number, code)
-    return np.where(nan, not_a_number, code).astype(np.uint8)
+    return np.where(np.isnan(values), not_a_number, code).astype(np.uint8)
+
+
+def powers_of(scale: Array) -> Array:
+    """The powers of two that floats of 32 bits stand for as scales, in float64.
+
+    Only the exponent counts, as E8M0: 2**(exponent - 127), and 255 is NaN (CDNA4 ISA, section 7.3).
+    """
+    return scales(scale.view(np.uint32) >> np.uint32(23) & np.uint32(0xFF))
 
 
 @cache

@@ -28,10 +28,13 @@ class Row:
 
     What it computes: `compute` takes the sources as arrays of `kinds` and gives the result, whose
     type it sets. A `u8` is a byte of a word; `k16` and `n16` are constants of 16 bits, with a sign
-    and without. With `accumulates`, the target is the last source; with `reads_mode` the MODE
-    register is; with `takes_scc` the scalar condition code follows all, and `scc` makes the new one
-    of them and of the result. `saturating` is what `clamp` makes of an instruction on integers.
-    With `keeps_half`, the result is one half of a register, whose other half stays.
+    and without; an `x16` is a float of 16 bits, given as its bits. With `accumulates`, the target
+    is the last source; with `reads_mode` the MODE register is; with `takes_scc` the scalar
+    condition code follows all, and `scc` makes the new one of them and of the result. `saturating`
+    is what `clamp` makes of an instruction on integers. With `part`, the result is so many bits of
+    a register, 8 or 16, whose others stay; with `in_passes` it is written before all sources are
+    read, so that none may lie there. `undocumented` says what of the result nobody tells
+    surely, and of which sources: it is an error where an active lane has such ones.
 
     How undefined bits flow: `moves` lists the sources whose bits the instruction only moves, masks
     or merges, so that bits that nobody wrote may pass through it; all other sources must be
@@ -55,7 +58,9 @@ class Row:
     adds: bool = False
     scc: Compute | None = None
     takes_scc: bool = False
-    keeps_half: bool = False
+    part: int = 0
+    in_passes: bool = False
+    undocumented: tuple[str, Compute] | None = None
     banks: tuple[str, str] = ("v", "vs")
     short: bool | None = None
     bare: bool = False
@@ -101,7 +106,7 @@ class Row:
     @property
     def has_op_sel(self) -> bool:
         """Whether op_sel says which halves (or bytes) of registers it takes and gives."""
-        narrow = self.result.itemsize == 2 or any(width_of(kind) < 32 for kind in self.kinds)
+        narrow = self.result.itemsize < 4 or any(width_of(kind) < 32 for kind in self.kinds)
         return self.op_sel and narrow and not self.has_short_form and not self.accumulates
 
     @property

@@ -13,6 +13,9 @@ from mfmadsl.emulator.machine.wave import Waves
 from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import Register
 
+_OP_SEL = 4
+"""The flags of op_sel."""
+
 
 @dataclass(frozen=True)
 class Target:
@@ -61,12 +64,11 @@ class Target:
         return ()
 
 
-def target_of(
-    instruction: Instruction, register: Register, sources: int, is_half: bool = False
-) -> Target:
+def target_of(instruction: Instruction, register: Register, sources: int, part: int = 0) -> Target:
     """The target with its op_sel, SDWA selection and DPP pattern.
 
-    With `is_half` the result is half a register, of which the other half stays.
+    With `part` the result is so many bits of a register, of which the others stay: a half, or a
+    byte that the two last flags of op_sel count (CDNA4 ISA, section 7.3: OP_SEL[3:2]).
     """
     modifiers = instruction.modifiers
     if modifiers.get("dst_sel", "DWORD") != "DWORD":
@@ -74,8 +76,10 @@ def target_of(
         # LLVM assembles what does not say it as preserved.
         preserve = modifiers.get("dst_unused", "UNUSED_PRESERVE") == "UNUSED_PRESERVE"
         return Target(register, low, width, preserve)
-    flags = instruction.written_flags("op_sel") or []
-    high = sources < len(flags) and flags[sources] == 1
-    if high or is_half:
+    flags = [*(instruction.written_flags("op_sel") or []), *[0] * _OP_SEL]
+    if part == 8:
+        return Target(register, 8 * (flags[2] + 2 * flags[3]), 8, preserve=True)
+    high = flags[sources] == 1
+    if high or part == 16:
         return Target(register, 16 * high, 16, preserve=True)
     return Target(register, lanes=lane_pattern(modifiers))

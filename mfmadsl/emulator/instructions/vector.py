@@ -8,10 +8,11 @@ from functools import cache
 
 import numpy as np
 
+from mfmadsl.emulator.instructions.block import BLOCKS
 from mfmadsl.emulator.instructions.carry import CARRIES
 from mfmadsl.emulator.instructions.compare import COMPARE, write_comparison
-from mfmadsl.emulator.instructions.convert import CONVERT, narrow_rows
-from mfmadsl.emulator.instructions.differences import DIFFERENCES
+from mfmadsl.emulator.instructions.convert import CONVERT
+from mfmadsl.emulator.instructions.differences import DIFFERENCES, WIDE_DIFFERENCES
 from mfmadsl.emulator.instructions.division import DIVISION
 from mfmadsl.emulator.instructions.floating import FLOATING
 from mfmadsl.emulator.instructions.graphics import GRAPHICS
@@ -24,10 +25,12 @@ from mfmadsl.emulator.instructions.modifier import (
     known_modifiers,
     known_special_modifiers,
 )
+from mfmadsl.emulator.instructions.narrow import narrow_rows
 from mfmadsl.emulator.instructions.row import Row, Special, flushed_row, undefined_bits
 from mfmadsl.emulator.instructions.select import SELECT
 from mfmadsl.emulator.instructions.source import reads_of_sources, sources_of
 from mfmadsl.emulator.instructions.target import target_of
+from mfmadsl.emulator.instructions.undocumented import refuse
 from mfmadsl.emulator.machine.bits import Array
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Operation
@@ -36,6 +39,7 @@ from mfmadsl.emulator.text.assembly import Instruction
 from mfmadsl.emulator.text.operand import (
     MODE,
     Register,
+    check_apart,
     check_source,
     check_target,
 )
@@ -76,15 +80,21 @@ def _plain(instruction: Instruction, plain: Row, machine: Machine) -> Operation:
         operands.append(register)
     for operand, kind in zip(operands, row.kinds, strict=False):
         check_source(operand, "u32" if kind == "u8" else kind, banks)
+    if row.in_passes:
+        check_apart(register, *operands)
     if row.reads_mode:
         operands.append(Register("s", MODE, 1))
     sources = sources_of(instruction, row.kinds, operands)
-    target = target_of(instruction, register, row.source_count, row.keeps_half)
+    target = target_of(instruction, register, row.source_count, row.part)
     finish = _finisher(instruction, row, machine)
     compute = row.saturating if "clamp" in instruction.modifiers and row.saturating else row.compute
+    what, unknown = row.undocumented or ("", None)
+    unknown = machine.flushed_compute(unknown) if unknown else None
 
     def execute(waves: Waves) -> None:
-        values = (source.read(waves) for source in sources)
+        values = [source.read(waves) for source in sources]
+        if unknown is not None:
+            refuse(waves, unknown(*values), what)
         target.write(waves, finish(np.asarray(compute(*values))))
 
     def flow(waves: Waves, undefined: Waves) -> Array:
@@ -150,5 +160,7 @@ def _compare(
     return Operation(execute, row.unit, reads, writes, slots=row.cost)
 
 
-SPECIAL: dict[str, Special] = {**LANE_INSTRUCTIONS, **CARRIES, **DIVISION, **SELECT}
+SPECIAL: dict[str, Special] = {
+    **LANE_INSTRUCTIONS, **CARRIES, **DIVISION, **SELECT, **WIDE_DIFFERENCES, **BLOCKS,
+}  # fmt: skip
 """The vector instructions that are no rows."""

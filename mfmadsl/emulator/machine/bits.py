@@ -1,6 +1,7 @@
 """Bits of registers as numbers, and back: pure functions of arrays and types.
 
-A type is a letter, b (bits), u, i or f, and a width in bits, such as `f16`.
+A type is a letter, b (bits), u, i or f, and a width in bits, such as `f16`. An `x16` is a float of
+16 bits of whatever format, as its bits.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _DTYPES = {
     "f16": np.float16,
     "f32": np.float32,
     "f64": np.float64,
+    "x16": np.uint16,
 }
 
 
@@ -68,6 +70,10 @@ def constant(literal: Literal, kind: str) -> Array:
 
 def modified(value: Array, register: Register) -> Array:
     """A source as its modifiers have it: first its absolute value, then the opposite sign."""
+    if value.dtype.kind == "u" and (register.absolute or register.negate):
+        sign = value.dtype.type(1 << 8 * value.itemsize - 1)
+        value = value & ~sign if register.absolute else value
+        return value ^ sign if register.negate else value
     if register.absolute:
         value = np.abs(value)
     return -value if register.negate else value

@@ -36,8 +36,8 @@ def describe_row(instruction: Instruction, machine: Machine) -> NativeStep | Non
         operands.append(register)
     found = [source_form(source) for source in sources_of(instruction, row.kinds, operands)]
     sources = [each for each in found if each is not None]
-    target, place = target_form(target_of(instruction, register, row.source_count, row.keeps_half))
-    if len(sources) < len(found) or row.keeps_half:
+    target, place = target_form(target_of(instruction, register, row.source_count, row.part))
+    if len(sources) < len(found) or row.part or row.undocumented:
         return None
     if any(s.lanes is not None and not within_row(s.lanes) for s, _ in sources):
         return None

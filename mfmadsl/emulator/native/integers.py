@@ -148,6 +148,7 @@ INTEGERS: dict[str, Compute] = {
     "v_and_or_b32": lambda a, b, c: a & b | c,
     "v_bfi_b32": lambda a, b, c: a & b | ~a & c,
     "v_bfrev_b32": lambda a: a.intrinsic("bitreverse"),
+    "v_prng_b32": lambda a: a << 1 ^ (a >> 31) * 197,
     "v_bfm_b32": field_mask("u32"),
     "v_lshlrev_b32": lambda a, b: b << shift(a, 32, "u32"),
     "v_lshrrev_b32": lambda a, b: b >> shift(a, 32, "u32"),

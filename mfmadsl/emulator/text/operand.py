@@ -182,13 +182,13 @@ def check_source(operand: Operand, kind: str, banks: str = "vs") -> None:
     Raises OperandError if it may not: another number of registers, a constant that does not fit, or
     a modifier that the type does not have.
     """
-    floating, width = kind[0] == "f", int(kind[1:])
+    floating, width = kind[0] in "fx", int(kind[1:])
     if isinstance(operand, AssemblySymbol):
         raise OperandError(f"`{operand.name}` is no source")
     if (operand.negate or operand.absolute) and not floating:
         raise OperandError("neg and abs are of floats")
     if isinstance(operand, Literal) and "s" in banks:  # constants are numbered among those
-        operand.bits(width, floating, kind[0] == "i")
+        operand.bits(width, kind[0] == "f", kind[0] == "i")
         return
     register = check_registers(operand, max(1, width // 32), banks)
     if register.extend and floating:
@@ -233,6 +233,19 @@ def check_target(operand: Operand, count: int, bank: str = "v") -> Register:
     if register.negate or register.absolute or register.extend:
         raise OperandError("a target has no modifiers")
     return register
+
+
+def check_apart(target: Register, *sources: Operand) -> None:
+    """Whether no source is in a target which is written before all of them are read.
+
+    LLVM calls such targets `@earlyclobber`. Raises OperandError if one is.
+    """
+    for source in sources:
+        if not isinstance(source, Register) or source.bank != target.bank:
+            continue
+        if set(source.indices) & set(target.indices):
+            text = spelled(source)
+            raise OperandError(f"`{text}` is in the target, which is written before it is read")
 
 
 def parse_integer(text: str) -> int | None:

@@ -28,6 +28,10 @@ v_add_u16_sdwa v8, v2, v4 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:BYT
 v_mov_b32_dpp v8, v2 quad_perm:[1,0,3,2] row_mask:0xf bank_mask:0xf
 v_mad_i16 v8, v2, v4, v6 op_sel:[0,1,0,1]
 v_cvt_pk_fp8_f32 v8, v2, v4 op_sel:[0,0,1]
+v_cvt_scalef32_sr_fp8_f16 v8, -v2, v4, v6 op_sel:[0,0,1,1]
+v_cvt_scalef32_pk_fp4_f16 v8, v2, v4 op_sel:[0,0,0,1]
+v_cvt_scalef32_2xpk16_fp6_f32 v[0:5], v[10:25], v[26:41], v60
+v_mqsad_u32_u8 v[0:3], v[4:5], v6, v[8:11]
 v_lshlrev_b64 v[8:9], v2, v[4:5]
 v_fmaak_f32 v8, v2, v4, 0x40490fdb
 v_cmp_gt_f32_sdwa vcc, v2, v4 src0_sel:DWORD src1_sel:WORD_1

@@ -9,16 +9,18 @@ import subprocess
 import pytest
 
 from mfmadsl.backend.gpu.instruction import build_instruction
+from mfmadsl.emulator import EmulationError
 from mfmadsl.emulator.instructions.compare import COMPARE
 from mfmadsl.emulator.instructions.packed import PAIRS_OF_F32, PAIRS_OF_HALVES
 from mfmadsl.emulator.instructions.table import compile_instruction
 from mfmadsl.emulator.instructions.vector import vector_rows
 from mfmadsl.emulator.machine.mode import Machine
 from mfmadsl.emulator.machine.operation import Slots
-from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, issue_cycles
-from mfmadsl.emulator.text.assembly import parse_instruction
+from mfmadsl.emulator.profiler.cost import SLOT, busy_cycles, check_costs, issue_cycles
+from mfmadsl.emulator.text.assembly import parse_assembly, parse_instruction
 from mfmadsl.language import library
 from mfmadsl.model import ARCHITECTURES, Intrinsic, architecture
+from tests.emulator.waves import kernel
 
 ENTRIES = [(i, arch) for i in library().values() for arch, _ in i.cycles]
 
@@ -109,6 +111,23 @@ def test_cycles_to_issue(code: str, cycles: int, arch: str) -> None:
     chip = architecture(arch)
     operation = compile_instruction(parse_instruction(code), Machine(arch))
     assert issue_cycles(chip, operation) == busy_cycles(chip, operation) == cycles
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "v_cvt_scalef32_2xpk16_bf6_f32 v[0:5], v[6:21], v[22:37], v38",
+        "v_cvt_scalef32_sr_pk32_fp6_f16 v[0:5], v[6:21], v22, v38",
+        "v_cvt_scalef32_pk32_f32_fp6 v[0:31], v[32:37], v38",
+        "v_cvt_scalef32_sr_pk_fp4_bf16 v0, v1, v2, v3",
+        "v_mqsad_u32_u8 v[0:3], v[4:5], v6, v[8:11]",
+    ],
+)
+def test_what_takes_passes_that_no_source_counts_is_not_profiled(code: str) -> None:
+    program = parse_assembly(kernel(f"\tv_mov_b32_e32 v38, 1.0\n\t{code}"))
+    with pytest.raises(EmulationError, match=r"no source says how many passes it takes"):
+        check_costs(program)
+    check_costs(parse_assembly(kernel("\tv_cvt_scalef32_pk_fp4_f32 v0, v1, v2, v3")))
 
 
 # Peak of f64 vector instructions, in TFLOP/s, compute units and MHz, by AMD's white papers and data

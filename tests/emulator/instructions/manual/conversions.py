@@ -110,5 +110,6 @@ CONVERSIONS: dict[str, Model] = {
     "v_cvt_norm_i16_f16": _normalized(32767, -32767, "f16"),
     "v_cvt_norm_u16_f16": _normalized(65535, 0, "f16"),
     "v_cvt_off_f32_i4": lambda a: rounded(Fraction(signed(a, 4), 16), "f32"),
+    "v_cvt_f32_bf16": lambda a: a << 16,
     "v_pack_b32_f16": lambda a, b: a | b << 16,
 }  # fmt: skip

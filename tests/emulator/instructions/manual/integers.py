@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.emulator.instructions.manual.bits import signed
+from tests.emulator.instructions.manual.seeds import next_seed
 
 Model = Callable[..., int]
 M = 2**32
@@ -140,6 +141,7 @@ INTEGERS: dict[str, Model] = {
     | clamped(signed(a >> 16, 16), 0, 255) << 8,
     "v_lerp_u8": lambda a, b, c: sum(
         (a >> s & 255) + (b >> s & 255) + (c >> s & 1) >> 1 << s for s in (0, 8, 16, 24)),
+    "v_prng_b32": next_seed,
     "v_bcnt_u32_b32": lambda a, b: a.bit_count() + b,
     "v_ffbh_u32": from_top,
     "v_ffbl_b32": from_bottom,

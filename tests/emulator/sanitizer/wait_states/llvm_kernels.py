@@ -110,6 +110,18 @@ KERNELS: dict[str, tuple[tuple[str, ...], str]] = {
   %c = call { i32, i32 } @llvm.amdgcn.permlane32.swap(i32 %b, i32 %a, i1 false, i1 false)
   %d = extractvalue { i32, i32 } %c, 0
   store i32 %d, ptr addrspace(1) %q"""),
+    "bytes of a word": (("gfx950",), """
+  %a = load <2 x float>, ptr addrspace(1) %p
+  %f = extractelement <2 x float> %a, i32 0
+  %b = call i32 @llvm.amdgcn.cvt.sr.fp8.f32(float %f, i32 %n, i32 %t, i32 2)
+  %c = call i32 @llvm.amdgcn.cvt.scalef32.sr.fp8.f32(
+    i32 %b, float %f, i32 %n, float 2.0, i32 1)
+  %d = call i32 @llvm.amdgcn.cvt.scalef32.pk.fp4.f32(
+    i32 %c, float %f, float %f, float 2.0, i32 0)
+  %e = call i32 @llvm.amdgcn.cvt.scalef32.sr.pk.fp4.f32(
+    i32 %d, <2 x float> %a, i32 %n, float 2.0, i32 0)
+  %g = add i32 %e, %n
+  store i32 %g, ptr addrspace(1) %q"""),
     "a list followed": (SINCE_CDNA3, """
   %a = load ptr addrspace(1), ptr addrspace(1) %in
   %b = load ptr addrspace(1), ptr addrspace(1) %a

@@ -54,6 +54,13 @@ VECTOR = [
      "src1_sel:DWORD", "v_mov_b32_e32 v4, v1", 1),
     (NEW, "v_cvt_pk_fp8_f32 v1, v2, v3 op_sel:[0,0,1]", "v_mov_b32_e32 v4, v1", 1),
     (NEW, "v_cvt_pk_fp8_f32 v1, v2, v3", "v_mov_b32_e32 v4, v1", 0),
+    (NEW, "v_cvt_sr_fp8_f32 v1, v2, v3 op_sel:[0,0,1,0]", "v_mov_b32_e32 v4, v1", 1),
+    (NEW, "v_cvt_sr_bf8_f32 v1, v2, v3 op_sel:[0,0,0,1]", "v_mov_b32_e32 v4, v1", 1),
+    (NEW, "v_cvt_sr_fp8_f32 v1, v2, v3", "v_mov_b32_e32 v4, v1", 0),
+    ("gfx950", "v_cvt_scalef32_sr_bf8_f16 v1, v2, v3, v5 op_sel:[0,0,1,0]",
+     "v_mov_b32_e32 v4, v1", 1),
+    ("gfx950", "v_cvt_scalef32_f16_fp8 v1, v2, v3 op_sel:[0,0,1]", "v_mov_b32_e32 v4, v1", 1),
+    ("gfx950", "v_cvt_scalef32_sr_pk_fp4_f16 v1, v2, v3, v5", "v_mov_b32_e32 v4, v1", 1),
     (OLD, "v_add_f16_sdwa v1, v2, v3 dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:DWORD "
      "src1_sel:DWORD", "v_mov_b32_e32 v4, v1", 0),
     (OLD, "v_readfirstlane_b32 s7, v1", "v_add_u32_e32 v2, s7, v3", 0),
