@@ -15,6 +15,7 @@ of an MI355X half busy (docs/chip.md); AMD's figures of an MI300X and an MI325X,
 what their boards may draw, agree with anything from 1 to 2.
 """
 
+_NEAR = 0.98  # of a clock, down to which its cycles tell those of another one
 _STEPS = 40  # of halving, which leave nothing of any clock
 
 
@@ -43,18 +44,21 @@ def energy_of(
     return Energy(core / 1e12, far / 1e12)
 
 
-def cycles_at(share: float, whole: float, other: tuple[float, float] | None) -> float:
-    """The cycles of some work at a share of the highest clock, at which it takes the `whole`: on
-    the line to those of an`other` share (share, cycles), if they are known.
+def cycles_at(share: float, known: Mapping[float, float]) -> float:
+    """The cycles of some work at a share of the highest clock, where those at some shares are
+    known, the highest among them: on the line between two, or through the lowest two.
 
     A slower clock takes no less time, in no more cycles. So where two clocks hardly differ, and
-    their cycles by chance, the line between them leads nowhere.
+    their cycles by chance, the line through them leads nowhere.
     """
-    if other is None:
-        return whole
-    low, first = other
-    line = first + (whole - first) * (share - low) / (1 - low)
-    return max(min(line, whole), whole * share)
+    above = min(each for each in known if each >= share)
+    others = [each for each in known if each < share] or [each for each in known if each > above]
+    if not others:
+        return known[above]
+    other = max(others) if max(others) < share else min(others)
+    slope = (known[above] - known[other]) / (above - other)
+    line = known[above] + slope * (share - above)
+    return max(min(line, known[above]), known[above] * share / above)
 
 
 def share_of_clock(power: Power, energy: Energy, seconds: Callable[[float], float]) -> float:
@@ -74,3 +78,18 @@ def share_of_clock(power: Power, energy: Energy, seconds: Callable[[float], floa
         middle = (low + high) / 2
         low, high = (middle, high) if draws(middle) <= allowed else (low, middle)
     return high
+
+
+def settled(
+    power: Power, energy: Energy, look_at: Callable[[float], None],
+    seconds: Callable[[float], float],
+) -> float:  # fmt: skip
+    """The same of work that is looked at clock by clock: `look_at` makes known what it does at a
+    share of the highest one, as it is at 1, and `seconds` tells what is known by then."""
+    share = share_of_clock(power, energy, lambda share: seconds(1.0) / share)
+    lowest = 1.0
+    while share < lowest * _NEAR:
+        lowest = share
+        look_at(lowest)
+        share = share_of_clock(power, energy, seconds)
+    return share

@@ -8,7 +8,7 @@ from dataclasses import astuple, dataclass
 from mfmadsl.emulator.profiler.launch_time import LaunchTime, Simulate, Work
 from mfmadsl.error import MfmadslError
 from mfmadsl.model import Architecture, GpuProduct
-from mfmadsl.model.energy import share_of_clock
+from mfmadsl.model.energy import settled
 from mfmadsl.model.traffic import MemoryTraffic
 
 _ROUNDING = 0.05
@@ -86,13 +86,8 @@ def chip_time(product: GpuProduct, chip: Architecture, work: Work, simulate: Sim
     """
     launch = LaunchTime(product, chip, work, simulate)
     power, energy, seconds = product.power, launch.energy, launch.seconds
-    share = 1.0
-    if power is not None:
-        share = share_of_clock(power, energy, lambda share: seconds(1.0) / share)
-        if share < 1.0:
-            # With a second clock it is known what of the time goes with it, and what does not.
-            launch.look_at(share)
-            share = share_of_clock(power, energy, seconds)
+    # At each clock it is known what of the time goes with it, and what does not.
+    share = 1.0 if power is None else settled(power, energy, launch.look_at, seconds)
     took, rate = seconds(share), product.clock * share * 1e6
     shares = {name: cycles / rate / took for name, cycles in launch.needed.items()}
     if power is not None:

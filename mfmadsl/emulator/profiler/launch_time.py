@@ -101,9 +101,9 @@ class LaunchTime:
         return max(cycles / (self.product.clock * share) / 1e6, *self.moving(share).values())
 
     def _cycles_at(self, share: float) -> float:
-        (_, whole), *others = sorted(self._cycles.items(), reverse=True)
-        line = cycles_at(share, whole, others[-1] if others else None)
-        return max(line, *self.needed.values()) if others else line
+        cycles = cycles_at(share, self._cycles)
+        # Between two clocks a line leads below what units need.
+        return cycles if len(self._cycles) == 1 else max(cycles, *self.needed.values())
 
     @property
     def needed(self) -> Mapping[str, float]:

@@ -163,8 +163,8 @@ def test_waiting_for_memory_takes_as_long_at_any_clock() -> None:
 
     found = chip_time(PRODUCT, CHIP, drawing(2 * FREE), simulate)
     share = found.clock / 2100
-    assert len(latencies) == 2
-    assert latencies[1] < latencies[0]
+    assert latencies == sorted(latencies, reverse=True)
+    assert len(latencies) > 2  # the clock that the first look told of was too high
     assert found.seconds == pytest.approx((0.5 + 0.5 * share) / share, rel=0.01)
     assert 2 * share**RISE / found.seconds == pytest.approx(1, rel=0.01)
 

@@ -17,7 +17,7 @@ from mfmadsl.model import (
     SPARSE_STORED,
     Tiling,
 )
-from mfmadsl.model.energy import cycles_at, energy_of, share_of_clock
+from mfmadsl.model.energy import cycles_at, energy_of, settled
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
 from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS
 from mfmadsl.passes.tir.expression import WORD
@@ -144,22 +144,22 @@ class _Terms:
         )
         self.sharing = sharing
         self.loads_two = self._loads_two()
-        self.cycles = self._cycles(1.0)
+        self.known: dict[float, float] = {}
+        self._look_at(1.0)
 
-    def _cycles(self, share: float) -> float:
-        """Cycles of the product itself at a share of the highest clock."""
+    def _look_at(self, share: float) -> None:
+        """Find the cycles of the product itself at a share of the highest clock."""
         units = min(self.tiles, self.gemm.product.compute_units)
         latency = self.gemm.chip.l2_latency
         product = self.gemm.product
         path = path_of(product, self.traffic, self.sharing, units, latency, share)
         full, rest = divmod(self.most, self.resident)
         cycles = full * self._round(self.resident, path) if full else 0.0
-        return cycles + (self._round(rest, path) if rest else 0.0)
+        self.known[share] = cycles + (self._round(rest, path) if rest else 0.0)
 
-    def _seconds(self, share: float, slower: tuple[float, float] | None = None) -> float:
-        """Seconds of that, with the cycles at a `slower` clock."""
-        cycles = cycles_at(share, self.cycles, slower)
-        return cycles / (self.gemm.product.clock * share) / 1e6
+    def _seconds(self, share: float) -> float:
+        """Seconds of that, by the clocks that have been looked at."""
+        return cycles_at(share, self.known) / (self.gemm.product.clock * share) / 1e6
 
     @property
     def fastest(self) -> float:
@@ -180,14 +180,8 @@ class _Terms:
         operations = {kind: 2 * gemm.m * gemm.n * gemm.k * stored * gemm.batches}
         moved = self.lds_bytes * self.steps * self.tiles
         energy = energy_of(power, operations, moved, self.traffic)
-        share = share_of_clock(power, energy, lambda share: fastest / share)
-        if share == 1.0:
-            return fastest
         # What is behind the L2s keeps no time with the clock.
-        slower = share, self._cycles(share)
-        return self._seconds(
-            share_of_clock(power, energy, lambda share: self._seconds(share, slower)), slower
-        )
+        return self._seconds(settled(power, energy, self._look_at, self._seconds))
 
     def _lines(self, rows: Sequence[float]) -> tuple[float, ...]:
         """Bytes of lines that a step asks for, of so many rows of A and columns of B, by read."""
