@@ -174,6 +174,11 @@ define i32 @mfmadsl.kept(i32 %value) alwaysinline {
   ret i32 %same
 }
 
+define <2 x float> @mfmadsl.pair.kept(<2 x float> %both) alwaysinline {
+  %same = call <2 x float> asm "", "=v,0"(<2 x float> %both) memory(none) nounwind
+  ret <2 x float> %same
+}
+
 ; The same, where it stands: nothing moves or merges it.
 
 define i32 @mfmadsl.renewed(i32 %value) alwaysinline {

@@ -68,11 +68,20 @@ def _both(low: Expr, high: Expr) -> Expr:
     if tvm_ffi.structural_equal(low, high):
         return tirx.Broadcast(low, 2)
     if isinstance(low, _Packed) and isinstance(high, _Packed) and type(low) is type(high):
-        return type(low)(_both(low.a, high.a), _both(low.b, high.b))
+        first, second = _both(low.a, high.a), _both(low.b, high.b)
+        if isinstance(first, tirx.Shuffle) and isinstance(second, tirx.Shuffle):
+            first = _kept(first)
+        return type(low)(first, second)
     if (fields := _fields_of(low, high)) is not None:
         return fields
     vector: Expr = tirx.Shuffle([low, high], [0, 1])
     return vector
+
+
+def _kept(both: Expr) -> Expr:
+    """Two floats that LLVM does not take for two again, as it does where all operands are such."""
+    is_floats = str(both.ty.dtype) == "float32x2"
+    return device.device("float32x2", "pair.kept", both) if is_floats else both
 
 
 def _fields(values: Sequence[Expr]) -> list[Expr]:
