@@ -256,10 +256,13 @@ class _Terms:
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
         alone = max(busy, self._waited(coming, self._computed(work, 1)) + turning)
+        if work:  # between two barriers all waves compute, or put and read what was computed
+            alone = max(alone, self._computed(work, 1) + lds + self._on_simds(matrix, 1) + _BARRIER)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
-        ahead = _STATISTICS * gemm.statistics_rows
+        # The first elements are computed before anything is multiplied.
+        ahead = _STATISTICS * gemm.statistics_rows + self._computed(work, groups)
         ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
 
