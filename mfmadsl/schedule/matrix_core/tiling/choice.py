@@ -245,6 +245,8 @@ def _variants(
     most = _PARTED_MADE if gemm.made else _PARTED
     some = (1,) if shape.k is None else parts_worth_a_look(tiling, extents, gemm.chip, most)
     for parts in some:
+        if gemm.made and steps % parts:
+            continue  # one part would be shorter, and all would ask in each step where theirs ends
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
         together = shape.one_launch and parts > 1
         for each in deeper:

@@ -261,8 +261,7 @@ class _Terms:
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
-        # The first elements are computed before anything is multiplied.
-        ahead = _STATISTICS * gemm.statistics_rows + self._computed(work, groups)
+        ahead = _STATISTICS * gemm.statistics_rows
         ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
 
