@@ -24,7 +24,7 @@ _FAR = 1 << 12  # places along an axis, over which those of one are an average
 _VECTOR = 1 / 8  # of the elements that are stored together, which share what is the same
 _E2M1 = "float4_e2m1fn"
 _ELEMENT = 0.5  # instructions of an element of E2M1, of which the chip converts two at once
-_ELEMENT_BY_BITS = 2.0  # on other chips
+_ELEMENT_BY_TABLE = 1.0  # on other chips
 _OCTETS = 3 / 8  # instructions that leave a nibble in each byte, which a conversion takes
 _ROUNDED = 0.5  # instructions of a result that the chip rounds to bfloat16, two at once
 _ROUNDED_BY_FLOATS = 1.5  # of one that a chip rounds by computing two floats at once
@@ -80,7 +80,7 @@ class Prologue:
             rounding = _ROUNDED_BY_FLOATS if pairs else _ROUNDED_BY_BITS
         floats = self.floats / (2 if pairs else 1) + (rounding if self.floats else 0.0)
         converts = chip.name in ELEMENT_TYPES[_E2M1].chips
-        return self.work + floats + self.elements * (_ELEMENT if converts else _ELEMENT_BY_BITS)
+        return self.work + floats + self.elements * (_ELEMENT if converts else _ELEMENT_BY_TABLE)
 
     @property
     def group(self) -> int:

@@ -19,6 +19,7 @@ from tvm.tirx import Expr
 
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import constant, i32, name_of
+from mfmadsl.passes.types.small_floats import ELEMENT
 
 _IN_PAIRS = (
     "bits.bfloat16", "soft.bits.bfloat16", "soft.bits.bfloat16.of_product",
@@ -29,6 +30,8 @@ _IN_PAIRS = (
 _Packed: TypeAlias = tirx.Add | tirx.Sub | tirx.Mul
 """What one instruction computes two of."""
 
+_ELEMENT = f"soft.{ELEMENT}.float16"
+_BOTH_ELEMENTS = "soft.pair.float4_e2m1fn"
 _WORDS = {"int32", "uint32"}
 _HALF = 16  # bits
 _LOW_HALVES = 0x05040100  # for `v_perm_b32`, of two words
@@ -101,7 +104,10 @@ def _has_fields(low: Expr, high: Expr) -> bool:
 
 
 def _fields_of(low: Expr, high: Expr) -> Expr | None:
-    """The vector of two halves that are fields of two words, at the same place; None of others."""
+    """The vector of two halves that are fields of two words, at the same place, or the elements of
+    a byte; None of others."""
+    if (elements := _elements_of(low, high)) is not None:
+        return elements
     one, other = _field(low), _field(high)
     if one is None or other is None or one.place != other.place:
         return None
@@ -110,6 +116,22 @@ def _fields_of(low: Expr, high: Expr) -> Expr | None:
     moved = tirx.shift_right(halves.astype("uint32"), one.down.astype("uint32"))
     bits = device.masked(moved.astype("int32"), one.mask, one.bits)
     return tirx.reinterpret("float16x2", bits)
+
+
+def _elements_of(low: Expr, high: Expr) -> Expr | None:
+    """The vector of the two elements of four bits of a byte of a word; None of other numbers."""
+    if not isinstance(low, Call) or not isinstance(high, Call):
+        return None
+    if not device.device_function(low) == device.device_function(high) == _ELEMENT:
+        return None
+    (_, word, first), (_, other, second) = low.args, high.args
+    shifts = constant(first), constant(second)
+    if None in shifts or not tvm_ffi.structural_equal(word, other):
+        return None
+    start, end = (int(each) for each in shifts if each is not None)
+    if start % 8 or end != start + 4:
+        return None
+    return device.device("float16x2", _BOTH_ELEMENTS, word, first)
 
 
 @dataclass(frozen=True)

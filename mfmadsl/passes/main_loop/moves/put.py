@@ -20,6 +20,7 @@ from mfmadsl.passes.main_loop.moves.element import (
     with_sources,
 )
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
+from mfmadsl.passes.main_loop.moves.octets import of_whole_words
 from mfmadsl.passes.main_loop.moves.pairs import in_pairs
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import (
@@ -184,7 +185,7 @@ class Put:
             return fetch.element(number, k, is_last)
 
         for each in self.run:
-            value = with_sources(each.value, fetched)
+            value = of_whole_words(with_sources(each.value, fetched))
             value = substitute(value, {self.variable: k})
             for condition in each.conditions:
                 wanted = Var("wanted", "bool")
