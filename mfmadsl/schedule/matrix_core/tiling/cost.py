@@ -252,12 +252,13 @@ class _Terms:
         # The vector L1 has lines for so many loads under way, all of which take that long.
         under_way = self.whole_bytes * self.missing / chip.l1_bytes * self.path.latency
         shared = max(of_all, groups * max(lds, l1, beyond, under_way))
+        if work:  # one workgroup computes, and puts and reads what it has computed, in turn
+            least, most = sorted((self._computed(work, groups), groups * lds))
+            shared = max(shared, most + least / groups)
         coming = self.path.latency + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
         alone = max(busy, self._waited(coming, self._computed(work, 1)) + turning)
-        if work:  # between two barriers all waves compute, or put and read what was computed
-            alone = max(alone, self._computed(work, 1) + lds + self._on_simds(matrix, 1) + _BARRIER)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, self.path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
