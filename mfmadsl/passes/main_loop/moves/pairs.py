@@ -159,13 +159,15 @@ def _field(value: Expr) -> _Field | None:
     if str(value.ty.dtype) != "float16" or not isinstance(cast, tirx.Cast):
         return None
     moved = _word(cast.value)
-    call = _word(moved.a) if isinstance(moved, tirx.RShift) else None
+    if not isinstance(moved, tirx.RShift):
+        return None
+    call = _word(moved.a)
     if not isinstance(call, Call) or device.device_function(call) != "masked":
         return None
     inner, mask, bits = _word(call.args[1]), constant(call.args[2]), constant(call.args[3])
     if not isinstance(inner, tirx.RShift) or mask is None or bits is None:
         return None
-    down, above = (Analyzer().simplify(_word(each.b)) for each in (inner, moved))
+    down, above = (Analyzer().simplify(_word(each)) for each in (inner.b, moved.b))
     if not _is_within(down, mask) or not _is_half(above):
         return None
     return _Field(_word(inner.a).astype("int32"), down, above, mask, bits)

@@ -35,11 +35,11 @@ def workload(order: str, mask: int, dtype: str, zero: bool) -> PrimFunc:
     words = te.placeholder((K, ROWS // WORD), dtype, "W")
     zeros = te.placeholder((1, ROWS // WORD), dtype, "Z")
 
-    def field(word: tirx.Expr, j: tirx.Var) -> tirx.Expr:
+    def field(word: Any, j: Any) -> Any:
         down = (ORDERS[order](j) * 4).astype(dtype)
         return (word >> down & tirx.const(mask, dtype)).astype("float16")
 
-    def element(j: tirx.Var, k: tirx.Var) -> tirx.Expr:
+    def element(j: Any, k: Any) -> Any:
         number = field(words[k, j // WORD], j)
         return number - field(zeros[k // K, j // WORD], j) if zero else number + number
 
@@ -56,7 +56,7 @@ def workload(order: str, mask: int, dtype: str, zero: bool) -> PrimFunc:
 def fields(words: Array, order: str, mask: int) -> Array:
     """[k, rows] of the fields of words [k, rows / 8]; of the highest there may be fewer bits."""
     places = 4 * ORDERS[order](np.arange(WORD, dtype=np.uint64))
-    each = words.astype(np.uint64)[:, :, None] >> places & np.uint64(mask)
+    each: Array = words.astype(np.uint64)[:, :, None] >> places & np.uint64(mask)
     return each.reshape(len(words), -1).astype(np.float64)
 
 
