@@ -270,3 +270,11 @@ def test_a_thread_loads_a_scale_once_in_a_step(format_name: str, arch: str) -> N
     loop = kernel.assembly.partition(".LBB0_1:")[2].partition("s_cbranch")[0]
     narrow = loop.count("buffer_load_ushort") + loop.count("buffer_load_ubyte")
     assert 1 <= narrow <= 2
+
+
+def test_floats_without_a_common_factor_are_computed_in_pairs() -> None:
+    """Each row of a word has a zero point and a scale of its own."""
+    workload = mfmadsl.quantised_matmul(M, N, K, "awq", "bfloat16")
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch="gfx950"), arch="gfx950")
+    assert "v_pk_mul_f32" in kernel.assembly
+    assert "v_sub_f32" not in kernel.assembly
