@@ -36,7 +36,7 @@ _LONE_WAVES = 16  # of one that computes elements, where compute units are idle
 _BUSY = 0.9  # of the compute units, up to which that pays
 _SHARING = 4  # workgroups for each compute unit, up to which waves may share K
 _PARTED = 2  # workgroups for each compute unit, up to which they share K
-_PARTED_MADE = 8  # where they compute elements: several small ones hide what each waits for
+_PARTED_MADE = 4  # where they compute elements: several small ones hide what each waits for
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
 
