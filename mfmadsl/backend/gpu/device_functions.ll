@@ -153,6 +153,13 @@ define half @mfmadsl.nibble(i32 %word, i32 %shift, half %less, half %more) alway
   ret half %value
 }
 
+; A number with the other sign, which an instruction takes of what it reads: two of them subtracted are a sum.
+
+define half @mfmadsl.opposite(half %value) alwaysinline {
+  %negative = fneg half %value
+  ret half %negative
+}
+
 ; What the next of 16 lanes has; of the last one `last`.
 
 define i32 @mfmadsl.next.lane(i32 %last, i32 %value) alwaysinline {
@@ -165,6 +172,11 @@ define i32 @mfmadsl.next.lane(i32 %last, i32 %value) alwaysinline {
 define i32 @mfmadsl.kept(i32 %value) alwaysinline {
   %same = call i32 asm "", "=v,0"(i32 %value)
   ret i32 %same
+}
+
+define <2 x float> @mfmadsl.pair.kept(<2 x float> %both) alwaysinline {
+  %same = call <2 x float> asm "", "=v,0"(<2 x float> %both) memory(none) nounwind
+  ret <2 x float> %same
 }
 
 ; The same, where it stands: nothing moves or merges it.

@@ -3,20 +3,27 @@
 
 target triple = "amdgcn-amd-amdhsa"
 
-; Two elements of four bits (E2M1) of a byte: three bits of each are the lowest of a half's exponent and the highest of its
-; fraction. A product puts both in their places: no bits of it meet.
+; Two elements of four bits (E2M1) of a byte, whose halves have nothing but zeros in their lower bytes. The upper ones, without
+; signs, are in a table of eight bytes, from which one instruction takes those of four elements of a word.
+
+define i32 @mfmadsl.soft.octets.float4_e2m1fn(i32 %word) alwaysinline {
+  %codes = and i32 %word, 117901063 ; 0x07070707
+  %sizes = call i32 @llvm.amdgcn.perm(i32 1178878528, i32 1044133888, i32 %codes) ; of 6, 4, 3, 2 and 1.5, 1, 0.5, 0
+  %moved = shl i32 %word, 4
+  %signs = and i32 %moved, -2139062144 ; 0x80808080
+  %octets = or i32 %signs, %sizes
+  ret i32 %octets
+}
 
 define <2 x half> @mfmadsl.soft.pair.float4_e2m1fn(i32 %word, i32 %shift) alwaysinline {
-  %start = and i32 %shift, 24
-  %moved = lshr i32 %word, %start
-  %octet = and i32 %moved, 255
-  %sizes = call i32 @llvm.amdgcn.mul.u24(i32 %octet, i32 2097664) ; 1 << 9 | 1 << 21
-  %size = and i32 %sizes, 234884608 ; 0x0E000E00
-  %signs = shl i32 %sizes, 3
-  %sign = and i32 %signs, -2147450880 ; 0x80008000
-  %bits = or disjoint i32 %sign, %size
-  %small = bitcast i32 %bits to <2 x half>
-  %pair = fmul <2 x half> %small, splat (half 0xH7400) ; 2^14, for another bias
+  %low = call i32 @mfmadsl.soft.octets.float4_e2m1fn(i32 %word)
+  %upper = lshr i32 %word, 4
+  %high = call i32 @mfmadsl.soft.octets.float4_e2m1fn(i32 %upper)
+  %octet = lshr i32 %shift, 3
+  %places = mul i32 %octet, 16777472 ; 1 << 8 | 1 << 24
+  %selector = add i32 %places, 67895308 ; 0x040C000C: a byte of each, behind a zero
+  %both = call i32 @llvm.amdgcn.perm(i32 %high, i32 %low, i32 %selector)
+  %pair = bitcast i32 %both to <2 x half>
   ret <2 x half> %pair
 }
 
@@ -311,7 +318,6 @@ declare float @llvm.fabs.f32(float)
 declare float @llvm.copysign.f32(float, float)
 declare i32 @llvm.umin.i32(i32, i32)
 declare i32 @llvm.umax.i32(i32, i32)
-declare i32 @llvm.amdgcn.mul.u24(i32, i32)
 declare i32 @llvm.amdgcn.perm(i32, i32, i32)
 declare <2 x float> @llvm.fabs.v2f32(<2 x float>)
 declare <2 x float> @llvm.fma.v2f32(<2 x float>, <2 x float>, <2 x float>)

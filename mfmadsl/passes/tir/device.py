@@ -31,9 +31,10 @@ def intrinsic(dtype: str, name: str, *arguments: Expr) -> Expr:
     return tirx.call_llvm_pure_intrin(dtype, name, *arguments)
 
 
-def permute(high: Expr, low: Expr, selector: int) -> Expr:
+def permute(high: Expr, low: Expr, selector: int | Expr) -> Expr:
     """Four of the eight bytes of two words: `v_perm_b32`."""
-    return intrinsic("int32", "llvm.amdgcn.perm", high, low, i32(selector))
+    chosen = i32(selector) if isinstance(selector, int) else selector
+    return intrinsic("int32", "llvm.amdgcn.perm", high, low, chosen)
 
 
 def shifted(high: Expr, low: Expr, count: Expr) -> Expr:

@@ -9,7 +9,6 @@ All of it is exact.
 from __future__ import annotations
 
 from tvm import tirx
-from tvm.ir import Call
 from tvm.sym import Analyzer
 from tvm.tirx import Expr, PrimFunc
 
@@ -25,7 +24,6 @@ BITS = 0x6400
 """The bits of that."""
 
 _SIGN = 0x80  # of int8
-_NEGATIVE = 0x8000  # the sign of a float16
 _HALF = 16  # bits
 
 
@@ -73,9 +71,7 @@ def _difference(whole: Expr, first: tirx.Sub | None, second: tirx.Sub | None) ->
     """
     if first is None or second is None or _too_much(first) != _too_much(second):
         return whole
-    assert isinstance(second.a, Call)
-    (bits,) = second.a.args
-    return first.a + tirx.reinterpret("float16", bits | tirx.const(_NEGATIVE, "uint16"))
+    return first.a + device.device("float16", "opposite", second.a)
 
 
 def _too_much(made: tirx.Sub) -> float:

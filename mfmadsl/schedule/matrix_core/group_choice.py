@@ -127,7 +127,7 @@ class _Choice:
         widest = max(sizes)
         reads = tuple(
             MemoryRead(side, widest, None) if each is None
-            else MemoryRead(side, widest, None, each.stored, each.work)
+            else MemoryRead(side, widest, None, each.stored, each.work_on(self.chip))
             for side, each in enumerate((None, prologue))
         )  # fmt: skip
         loads = loads_of(self.product.memories, sizes, self.chip)

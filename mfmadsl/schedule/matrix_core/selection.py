@@ -132,7 +132,7 @@ def _alike(product: Product, asked: Intrinsic | str | None, chip: Architecture) 
 
 def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> ProductShape:
     s, m, n, k = (number(extent) for extent in product.extents)
-    reads = tuple(_read(product, side) for side in (0, 1))
+    reads = tuple(_read(product, side, chip) for side in (0, 1))
     loads = loads_of(product.memory[:2], product.element_bytes[:2], chip, alike[0].blocks)
     together = _together(product, chip)
     return ProductShape(
@@ -148,10 +148,10 @@ def _together(product: Product, chip: Architecture) -> ColumnsTogether:
     return columns_together(product.columns_together, product.extents[2], turned)
 
 
-def _read(product: Product, side: int) -> MemoryRead:
+def _read(product: Product, side: int, chip: Architecture) -> MemoryRead:
     together = 1 if product.memory[side].axis == "ij"[side] else None
     prologue = product.prologues[side]
-    stored, work = ((), 0.0) if prologue is None else (prologue.stored, prologue.work)
+    stored, work = ((), 0.0) if prologue is None else (prologue.stored, prologue.work_on(chip))
     distance, size = product.memory[side].distance, product.element_bytes[side]
     alignment = distance * size if isinstance(distance, int) and distance else None
     return MemoryRead(side, _k_bytes(product)[side], together, stored, work, alignment)

@@ -13,6 +13,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Expr, IterVar, PrimFunc, Var
 from tvm.tirx.analysis import undefined_vars
 
+from mfmadsl.model import ELEMENT_TYPES, Architecture
 from mfmadsl.passes.tir.expression import NotNumbersError, OfTwo, bits_of, numbers
 from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.passes.types.small_floats import is_made_of_bits
@@ -21,7 +22,13 @@ from mfmadsl.schedule.product.nest import loads, substitute
 
 _FAR = 1 << 12  # places along an axis, over which those of one are an average
 _VECTOR = 1 / 8  # of the elements that are stored together, which share what is the same
-_ELEMENT = 1.5  # instructions of an element of E2M1
+_E2M1 = "float4_e2m1fn"
+_ELEMENT = 0.5  # instructions of an element of E2M1, of which the chip converts two at once
+_ELEMENT_BY_TABLE = 1.0  # on other chips
+_OCTETS = 3 / 8  # instructions that leave a nibble in each byte, which a conversion takes
+_ROUNDED = 0.5  # instructions of a result that the chip rounds to bfloat16, two at once
+_ROUNDED_BY_FLOATS = 1.5  # of one that a chip rounds by computing two floats at once
+_ROUNDED_BY_BITS = 2.5  # of one on other chips
 _SYMBOL = 1 << 14  # for an extent that is known at the launch only
 _BITWISE = tirx.BitwiseAnd, tirx.BitwiseOr, tirx.BitwiseXor, tirx.LShift, tirx.RShift
 _ARITHMETIC = (
@@ -56,10 +63,24 @@ class SourceArray:
 @dataclass(frozen=True)
 class Prologue:
     """What an element of an operand takes: the arrays it is made of, and about how many
-    instructions it takes to compute (`work`)."""
+    instructions it takes to compute on any chip (`work`), beside operations on `floats` in place
+    of bfloat16, whose result is rounded, and `elements` of E2M1."""
 
     stored: tuple[SourceArray, ...]
     work: float
+    floats: float = 0.0
+    elements: float = 0.0
+
+    def work_on(self, chip: Architecture) -> float:
+        """About how many instructions an element takes on a chip."""
+        pairs = chip.wide_slots == 1
+        if chip.rounds_to_bfloat:
+            rounding = _ROUNDED
+        else:
+            rounding = _ROUNDED_BY_FLOATS if pairs else _ROUNDED_BY_BITS
+        floats = self.floats / (2 if pairs else 1) + (rounding if self.floats else 0.0)
+        converts = chip.name in ELEMENT_TYPES[_E2M1].chips
+        return self.work + floats + self.elements * (_ELEMENT if converts else _ELEMENT_BY_TABLE)
 
     @property
     def group(self) -> int:
@@ -88,9 +109,8 @@ def prologue_of(
         rates[str(load)] = 0.0 if each is None else each.per_k
         if each is not None and (key not in arrays or each.k_bytes > arrays[key].k_bytes):
             arrays[key] = each
-    return Prologue(
-        tuple(arrays.values()), _operations(value, lambda load: rates[str(load)], along[-1].var)
-    )
+    counts = _operations(value, lambda load: rates[str(load)], along[-1].var)
+    return Prologue(tuple(arrays.values()), *counts)
 
 
 def _computed(function: PrimFunc, load: TensorLoad) -> Expr:
@@ -128,17 +148,22 @@ def _places(load: TensorLoad, axis: Var) -> tuple[int, float]:
     return len(found), float(found[-1] - found[0]) / max(1, len(found) - 1)
 
 
-def _operations(value: Expr, rate: Callable[[TensorLoad], float], along: Var) -> float:
-    """About how many instructions an element takes, but for what says where it lies.
+def _operations(
+    value: Expr, rate: Callable[[TensorLoad], float], along: Var
+) -> tuple[float, float, float]:
+    """About how many instructions an element takes, but for what says where it lies; and beside
+    those operations on floats in place of bfloat16, and elements of E2M1.
 
     Halves are computed in pairs, and so are fields of a word (`small_integers`, `small_floats`).
     What is made of loads at some `rate`, places along K, is computed as often, such as a scale
     of a group; a field of a word is another for each element `along` K.
     """
     analyzer = Analyzer()
+    floats = elements = 0.0
 
     def counted(node: Expr) -> tuple[float, float]:
         """Instructions, and how often the last of them is needed."""
+        nonlocal floats, elements
         if isinstance(node, TensorLoad):
             return 0.0, max(_VECTOR, rate(node))
         if not isinstance(node, _ARITHMETIC):
@@ -148,13 +173,19 @@ def _operations(value: Expr, rate: Callable[[TensorLoad], float], along: Var) ->
         if isinstance(node, tirx.RShift | tirx.LShift) and along in undefined_vars(node.b):
             often = 1.0
         if is_made_of_bits(node, analyzer):
-            return _ELEMENT * often, often
+            elements += often
+            return 0.0, often
         before = sum(instructions for instructions, _ in inner)
-        if _is_field(node):
+        if _is_field(node, "float16"):
+            return before, often
+        if _is_field(node, "bfloat16"):
+            return (_OCTETS + 1) * often, often
+        if not isinstance(node, tirx.Cast | Call) and str(node.ty.dtype) == "bfloat16":
+            floats += often
             return before, often
         return before + often * (0.5 if _goes_in_pairs(node) else 1), often
 
-    return counted(value)[0]
+    return counted(value)[0], floats, elements
 
 
 def _operands(operation: Expr) -> list[Expr]:
@@ -170,9 +201,10 @@ def _operands(operation: Expr) -> list[Expr]:
     return [operation.a, operation.b] if isinstance(operation, OfTwo) else []
 
 
-def _is_field(operation: Expr) -> bool:
-    """Whether it makes a float16 of a field of a word, whose mask puts in what is missing."""
-    if not isinstance(operation, tirx.Cast) or str(operation.ty.dtype) != "float16":
+def _is_field(operation: Expr, dtype: str) -> bool:
+    """Whether it makes a number of a type of a field of a word. Of a float16 the mask puts in what
+    is missing; a bfloat16 is converted from a byte."""
+    if not isinstance(operation, tirx.Cast) or str(operation.ty.dtype) != dtype:
         return False
     return isinstance(operation.value, tirx.BitwiseAnd)
 

@@ -179,7 +179,7 @@ def test_gfx950_converts_two_elements_at_once(dtype: str) -> None:
     kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch="gfx950"), "gfx950")
     assert "v_cvt_scalef32_pk_f" in kernel.assembly
     before = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch="gfx942"), "gfx942").assembly
-    assert "v_mul_u32_u24" in before
+    assert str(0x46444240) in before or "0x46444240" in before  # the upper bytes of 6, 4, 3 and 2
     assert "v_add3_u32" not in before
 
 

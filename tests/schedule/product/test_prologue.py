@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from tvm.s_tir import Schedule
 from tvm.tirx import PrimFunc
 
 import mfmadsl
+from mfmadsl.model import architecture
 from mfmadsl.schedule.product.normalise import normalise, product_block
 from mfmadsl.schedule.product.prologue import Prologue, SourceArray
 
@@ -125,6 +128,29 @@ def test_a_place_that_is_read_counts_as_one_for_each_k() -> None:
 
 def test_an_argument_has_none() -> None:
     assert of_b(mfmadsl.matmul(32, N, K, "float16", "float32", b_transposed=True)) is None
+
+
+@pytest.mark.parametrize(
+    ("weights", "dtype", "arch"),
+    [
+        ("awq", "float16", "gfx942"),
+        ("gptq", "bfloat16", "gfx950"),
+        ("mxfp4", "bfloat16", "gfx942"),
+    ],
+)
+def test_llvm_makes_about_as_many_instructions(weights: str, dtype: str, arch: str) -> None:
+    k, block, k_step = 1024, (16, 64), 128
+    function = mfmadsl.quantised_matmul(16, block[1], k, weights, dtype)
+    tiling = replace(mfmadsl.gemm_tiling(function, arch=arch), block=block, waves=(1, 4),
+                     k_step=k_step, k_waves=1, split_k=1, one_launch=False)  # fmt: skip
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch=arch, tiling=tiling), arch=arch)
+    loop = kernel.assembly.partition(".LBB0_1:")[2].partition("s_cbranch")[0]
+    steps = loop.count("s_barrier") / 2
+    elements = steps * block[1] * k_step / (64 * 4)
+    made = len(re.findall(r"^\s+v_(?!mfma)", loop, re.MULTILINE)) / elements
+    found = of_b(function)
+    assert found is not None
+    assert made == pytest.approx(found.work_on(architecture(arch)), rel=0.25)
 
 
 @pytest.mark.parametrize(("arch", "rows"), [("gfx942", 1), ("gfx942", 16), ("gfx950", 16)])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import Call, TensorLoad
+from tvm.ir import TensorLoad
 from tvm.sym import Analyzer
 from tvm.tirx import AllocBuffer, Bind, Buffer, BufferStore, Expr, IfThenElse, Stmt, Var
 
@@ -21,6 +20,8 @@ from mfmadsl.passes.main_loop.moves.element import (
     with_sources,
 )
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
+from mfmadsl.passes.main_loop.moves.octets import of_whole_words
+from mfmadsl.passes.main_loop.moves.pairs import in_pairs
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import (
     WORD,
@@ -32,15 +33,6 @@ from mfmadsl.passes.tir.expression import (
     ramp,
     substitute,
 )
-
-_IN_PAIRS = (
-    "bits.bfloat16", "soft.bits.bfloat16", "soft.bits.bfloat16.of_product",
-    "soft.bits.bfloat16.of_exact", "soft.bits.bfloat16.of_factors",
-)  # fmt: skip
-"""Device functions of a float, which give bits of a half: there are others, of two at once."""
-
-_Packed: TypeAlias = tirx.Add | tirx.Sub | tirx.Mul
-"""What one instruction computes two of."""
 
 Home = dict[tuple[int, int, tvm_ffi.StructuralKey], tuple[Fetch, int]]
 """Where each element of memory is: (tile, buffer, place) to the fetch and its number there."""
@@ -193,49 +185,19 @@ class Put:
             return fetch.element(number, k, is_last)
 
         for each in self.run:
-            value = with_sources(each.value, fetched)
+            value = of_whole_words(with_sources(each.value, fetched))
             value = substitute(value, {self.variable: k})
             for condition in each.conditions:
                 wanted = Var("wanted", "bool")
                 before.append(Bind(wanted, substitute(condition, {self.variable: k})))
                 value = tirx.Select(wanted, value, tirx.const(0, dtype))
             values.append(value)
-        if pairs := _pairs(values):
+        if pairs := in_pairs(values):
             values, dtype = pairs, "int32"
         made = tirx.decl_buffer((len(values),), dtype, "made", scope="local")
         before.append(AllocBuffer(made))
         before += [BufferStore(made, value, [i32(at)]) for at, value in enumerate(values)]
         return before, tirx.BufferLoad(made, [ramp(0, len(values))])
-
-
-def _pairs(values: Sequence[Expr]) -> list[Expr]:
-    """The words of rounded floats, two of which are rounded at once; nothing of other values."""
-    rounded = [call for value in values for call in [_rounding(value)] if call is not None]
-    if len(rounded) < len(values) or len(values) % 2:
-        return []
-    found = []
-    for low, high in zip(rounded[::2], rounded[1::2], strict=True):
-        both = (_both(*each) for each in zip(low.args[1:], high.args[1:], strict=True))
-        found.append(device.device("int32", f"pair.{device.device_function(low)}", *both))
-    return found
-
-
-def _both(low: Expr, high: Expr) -> Expr:
-    """Two floats as a vector, so that one instruction computes both where the chip has it."""
-    if tvm_ffi.structural_equal(low, high):
-        return tirx.Broadcast(low, 2)
-    if isinstance(low, _Packed) and isinstance(high, _Packed) and type(low) is type(high):
-        return type(low)(_both(low.a, high.a), _both(low.b, high.b))
-    vector: Expr = tirx.Shuffle([low, high], [0, 1])
-    return vector
-
-
-def _rounding(value: Expr) -> Call | None:
-    """The call whose lower half a value is, of a function that there is for two."""
-    if not isinstance(value, tirx.Cast) or str(value.ty.dtype) != "uint16":
-        return None
-    call = value.value
-    return call if isinstance(call, Call) and device.device_function(call) in _IN_PAIRS else None
 
 
 def _as_fetched(each: Element, origin: tuple[Fetch, int]) -> bool:

@@ -35,6 +35,8 @@ _MADE_ALONE = 128  # of k, where rows of A do not fill a tile: there is less to 
 _LONE_WAVES = 16  # of one that computes elements, where compute units are idle
 _BUSY = 0.9  # of the compute units, up to which that pays
 _SHARING = 4  # workgroups for each compute unit, up to which waves may share K
+_PARTED = 2  # workgroups for each compute unit, up to which they share K
+_PARTED_MADE = 4  # where they compute elements: several small ones hide what each waits for
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # in which K may be split
 
 
@@ -240,8 +242,11 @@ def _variants(
     extents = ceil(gemm.batches / gemm.intrinsic.blocks), gemm.m, gemm.n, gemm.k
     tiles, steps = _tiles(tiling, extents), ceil(gemm.k / tiling.k_step)
     units = gemm.chip.compute_units
-    some = (1,) if shape.k is None else parts_worth_a_look(tiling, extents, gemm.chip)
+    most = _PARTED_MADE if gemm.made else _PARTED
+    some = (1,) if shape.k is None else parts_worth_a_look(tiling, extents, gemm.chip, most)
     for parts in some:
+        if gemm.made and steps % parts:
+            continue  # one part would be shorter, and all would ask in each step where theirs ends
         walks = parts == 1 and tiles >= _ROUNDS * units and steps >= _LEAST_STEPS
         together = shape.one_launch and parts > 1
         for each in deeper:
@@ -256,13 +261,14 @@ def _variants(
 
 
 def parts_worth_a_look(
-    tiling: Tiling, extents: tuple[int, int, int, int], chip: Architecture
+    tiling: Tiling, extents: tuple[int, int, int, int], chip: Architecture, most: int = _PARTED
 ) -> Iterator[int]:
-    """In how many parts workgroups may share K, of s, M, N and K: as long as compute units would
-    idle without, and each part has some steps."""
+    """In how many parts workgroups may share K, of s, M, N and K: as long as there are at most so
+    many for each compute unit, and each part has some steps."""
     tiles, steps = _tiles(tiling, extents), ceil(extents[3] / tiling.k_step)
     for parts in _PARTS:
-        if parts > 1 and (steps // parts < _LEAST_STEPS or tiles * parts > 2 * chip.compute_units):
+        is_many = tiles * parts > most * chip.compute_units
+        if parts > 1 and (steps // parts < _LEAST_STEPS or is_many):
             return
         yield parts
 

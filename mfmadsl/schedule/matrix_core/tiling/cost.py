@@ -273,6 +273,9 @@ class _Terms:
         # others by another workgroup.
         held = 0.0 if direct else _HELD * self._on_simds(matrix, 1) / self.resident
         shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
+        if work:  # one workgroup computes, and puts and reads what it has computed, in turn
+            least, most = sorted((self._computed(work, groups), groups * lds))
+            shared = max(shared, most + least / groups)
         # Through registers all is asked for at once, and what finds no line waits for another one.
         coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
         turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)

@@ -270,3 +270,19 @@ def test_a_thread_loads_a_scale_once_in_a_step(format_name: str, arch: str) -> N
     loop = kernel.assembly.partition(".LBB0_1:")[2].partition("s_cbranch")[0]
     narrow = loop.count("buffer_load_ushort") + loop.count("buffer_load_ubyte")
     assert 1 <= narrow <= 2
+
+
+def test_floats_without_a_common_factor_are_computed_in_pairs() -> None:
+    """Each row of a word has a zero point and a scale of its own."""
+    workload = mfmadsl.quantised_matmul(M, N, K, "awq", "bfloat16")
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(workload, arch="gfx950"), arch="gfx950")
+    assert "v_pk_mul_f32" in kernel.assembly
+    assert "v_sub_f32" not in kernel.assembly
+
+
+def test_parts_of_k_are_equal_and_more_than_compute_units() -> None:
+    """A shorter part would have all of them ask in each step where theirs ends."""
+    n, k = 14336, 4096
+    tilings = gemm_tilings(mfmadsl.quantised_matmul(16, n, k, "awq"), arch="gfx942")
+    assert all(k // tiling.k_step % tiling.split_k == 0 for tiling in tilings)
+    assert max(n // t.block[1] * t.split_k for t in tilings if t.split_k > 1) > 2 * 304
