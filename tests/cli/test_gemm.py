@@ -333,7 +333,7 @@ def test_reads_transpose_unless_that_is_declined() -> None:
         (["-m", 2**31 - 1, "-n", 2**31 - 1, "-k", 2**31 - 1], 1,
          "`A`, 2147483647 x 2147483647 of float16, has 9.22e+18 bytes, and addresses have 48 bits"),
         (["-m", 2**31 - 1], 1,
-         "error: workload: an extent of `A` and `C` is 2147483647, which whole tiles of 256 make"),
+         "error: workload: an extent of `A` and `C` is 2147483647, which whole tiles of "),
         (["-m", 99999, "-n", 99999, "--emulate"], 1,
          "error: compared in float64, the matrices take 74.6 GiB, more than the "),
         (["-m", 99999, "-n", 99999, "--report", "x.html"], 1,

@@ -151,20 +151,19 @@ def default_tiling(
 def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
     """The tiling that should take the least time.
 
-    Of tilings that are about as fast as the fastest, since power limits them all, those that are
-    about as fast without; of these those that read about the least, with most waves along K, and
-    of these the fastest. Workgroups share K where that is clearly faster: the estimate favours it.
+    Of tilings that are about as fast as the fastest, those that read about the least, with most
+    waves along K, and of these the fastest. Workgroups share K where that is clearly faster: the
+    estimate favours it.
     """
     whole = [pair for pair in found if pair[1].split_k == 1]
     if whole and min(e.seconds for e, _ in whole) <= _SPLIT * min(e.seconds for e, _ in found):
         found = whole
     found = _least(found, lambda pair: pair[0].seconds, _ABOUT)
-    found = _least(found, lambda pair: pair[0].unlimited, _ABOUT)
     found = _least(found, lambda pair: pair[0].read, _READS)
     # The formula does not know what more waves hide, but what it costs to add up their sums.
     most = max(tiling.k_waves for _, tiling in found)
     found = [pair for pair in found if pair[1].k_waves == most]
-    found = _least(found, lambda pair: pair[0].unlimited, _SAME)
+    found = _least(found, lambda pair: pair[0].seconds, _SAME)
     return min(found, key=lambda pair: (pair[0].read, pair[0].unlimited))[1]
 
 
