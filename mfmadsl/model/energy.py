@@ -84,8 +84,12 @@ def settled(
     power: Power, energy: Energy, look_at: Callable[[float], None],
     seconds: Callable[[float], float],
 ) -> float:  # fmt: skip
-    """The same of work that is looked at clock by clock: `look_at` makes known what it does at a
-    share of the highest one, as it is at 1, and `seconds` tells what is known by then."""
+    """The largest share of the highest clock at which work draws no more than it may, where what it
+    does is known at the highest clock only.
+
+    `seconds` says how long it takes at some share, by what is known so far; `look_at` makes known
+    what it does at a share.
+    """
     share = share_of_clock(power, energy, lambda share: seconds(1.0) / share)
     lowest = 1.0
     while share < lowest * _NEAR:

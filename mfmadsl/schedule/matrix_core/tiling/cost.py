@@ -149,9 +149,8 @@ class _Terms:
 
     def _look_at(self, share: float) -> None:
         """Find the cycles of the product itself at a share of the highest clock."""
-        units = min(self.tiles, self.gemm.product.compute_units)
-        latency = self.gemm.chip.l2_latency
-        product = self.gemm.product
+        product, latency = self.gemm.product, self.gemm.chip.l2_latency
+        units = min(self.tiles, product.compute_units)
         path = path_of(product, self.traffic, self.sharing, units, latency, share)
         full, rest = divmod(self.most, self.resident)
         cycles = full * self._round(self.resident, path) if full else 0.0
