@@ -22,6 +22,7 @@ def on_device(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("command", "shown"), sessions(PAGE))
 def test_the_commands_print_what_the_page_shows(command: str, shown: str) -> None:
     program, *arguments = shlex.split(command)

@@ -31,7 +31,7 @@ def test_a_slower_clock_takes_no_less_time_in_no_more_cycles(
 ) -> None:
     assume(whole * other <= cycles <= whole)
     found = cycles_at(share, {1.0: whole, other: cycles})
-    assert found <= whole
+    assert found <= whole * (1 + 1e-12)
     assert found / share >= whole * (1 - 1e-12)
 
 

@@ -78,6 +78,7 @@ def arguments(name: str, b_transposed: bool) -> tuple[Any, ...]:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "b_transposed"), CASES)
 def test_tvms_intrinsics_are_scheduled_as_tvm_does_and_compute_the_product(
     name: str, b_transposed: bool

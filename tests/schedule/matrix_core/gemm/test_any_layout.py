@@ -71,6 +71,7 @@ def shuffled(draw: st.DrawFn) -> Intrinsic:
     return replace(plain, a=anywhere(plain.a), b=anywhere(plain.b), c=anywhere(plain.c))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scope", [None, "shared"])
 @given(intrinsic=shuffled(), b_transposed=st.booleans(), a_transposed=st.booleans())
 @settings(max_examples=30 if ALL else 12, deadline=None, suppress_health_check=list(HealthCheck))
