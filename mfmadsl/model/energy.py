@@ -52,10 +52,11 @@ def cycles_at(share: float, known: Mapping[float, float]) -> float:
     their cycles by chance, the line through them leads nowhere.
     """
     above = min(each for each in known if each >= share)
-    others = [each for each in known if each < share] or [each for each in known if each > above]
-    if not others:
+    below = [each for each in known if each < share]
+    further = [each for each in known if each > above]
+    if not below and not further:
         return known[above]
-    other = max(others) if max(others) < share else min(others)
+    other = max(below) if below else min(further)
     slope = (known[above] - known[other]) / (above - other)
     line = known[above] + slope * (share - above)
     return max(min(line, known[above]), known[above] * share / above)

@@ -143,7 +143,12 @@ class _Terms:
             product, self.requested, self.tile_bytes * self.tiles, sharing, footprint
         )
         self.sharing = sharing
+        self.direct = self._is_direct()
         self.loads_two = self._loads_two()
+        # What is the same at each clock.
+        self.matrix, self.work = self._matrix(), self._work()
+        self.l1 = (self.whole_bytes + self._behind()) / gemm.chip.l1_bytes_per_cycle
+        self.turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         self.known: dict[float, float] = {}
         self._look_at(1.0)
 
@@ -259,15 +264,13 @@ class _Terms:
     def _round(self, groups: int, path: Path) -> float:
         """Cycles of so many workgroups of one compute unit, for one tile each."""
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
-        matrix, work = self._matrix(), self._work()
+        matrix, work, l1, direct = self.matrix, self.work, self.l1, self.direct
         lds = self.lds_bytes / chip.lds_bytes_per_cycle
-        l1 = (self.whole_bytes + self._behind()) / chip.l1_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * path.read
         of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
         # The vector L1 has lines for so many loads under way, all of which take that long.
         times = self.whole_bytes * self.missing / chip.l1_bytes
         under_way = times * path.latency
-        direct = self._is_direct()
         # What goes through registers is asked for under an iteration's last products, and under the
         # others by another workgroup.
         held = 0.0 if direct else _HELD * self._on_simds(matrix, 1) / self.resident
@@ -277,9 +280,8 @@ class _Terms:
             shared = max(shared, most + least / groups)
         # Through registers all is asked for at once, and what finds no line waits for another one.
         coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
-        turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
-        alone = max(busy, self._waited(coming, self._computed(work, 1)) + turning)
+        alone = max(busy, self._waited(coming, self._computed(work, 1)) + self.turning)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
@@ -364,7 +366,7 @@ class _Terms:
     def _ahead(self) -> float:
         """Steps between asking for a tile and needing it."""
         tiling, gemm = self.tiling, self.gemm
-        if not self._is_direct():
+        if not self.direct:
             return _AHEAD + (_FURTHER if self.loads_two else 0.0)
         return tiling.stages - (
             _HALF if resources.takes_halves(tiling, gemm.intrinsic, gemm.loads) else _WHOLE
@@ -381,7 +383,7 @@ class _Terms:
         """Whether loads of two steps are in flight, which go through registers."""
         gemm = self.gemm
         # What may go straight into the LDS should: it takes no registers.
-        if self._is_direct() or gemm.loads.direct:
+        if self.direct or gemm.loads.direct:
             return False
         return self.steps >= MANY_ITERATIONS and self._loaded_words() <= FEW_WORDS
 
