@@ -2,8 +2,8 @@
 # `make docs` makes the site of the documentation, docs/_build/html; it takes nothing from a network
 # but that environment.
 # `make check` is what to run before a commit: linters, types, and the tests of the parts that take no
-# whole kernel. `make test-all` runs every case of which `make test` draws some; `make bench` needs
-# llvm-mca-22 (apt install llvm-22), and an hour and a half.
+# whole kernel. `make test-all` runs every case of which `make test` draws some; `make bench` takes some
+# hours, and has a column more where there is an llvm-mca-22 (apt install llvm-22).
 
 PYTHON ?= python3
 FAST = tests/model tests/language tests/codegen tests/report tests/editor tests/emulator/text tests/emulator/machine
