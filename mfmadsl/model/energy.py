@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -16,7 +17,8 @@ what their boards may draw, agree with anything from 1 to 2.
 """
 
 _NEAR = 0.98  # of a clock, down to which its cycles tell those of another one
-_STEPS = 40  # of halving, which leave nothing of any clock
+_EXACT = 1e-7  # of the watts
+_STEPS = 40  # at most: some eight are enough
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,12 @@ def cycles_at(share: float, known: Mapping[float, float]) -> float:
     A slower clock takes no less time, in no more cycles. So where two clocks hardly differ, and
     their cycles by chance, the line through them leads nowhere.
     """
-    above = min(each for each in known if each >= share)
-    below = [each for each in known if each < share]
-    further = [each for each in known if each > above]
-    if not below and not further:
+    clocks = sorted(known)
+    place = bisect_left(clocks, share)
+    above, others = clocks[place], clocks[place - 1 : place] or clocks[place + 1 :]
+    if not others:
         return known[above]
-    other = max(below) if below else min(further)
+    other = others[0]
     slope = (known[above] - known[other]) / (above - other)
     line = known[above] + slope * (share - above)
     return max(min(line, known[above]), known[above] * share / above)
@@ -72,13 +74,24 @@ def share_of_clock(power: Power, energy: Energy, seconds: Callable[[float], floa
     def draws(share: float) -> float:
         return energy.at(share) / seconds(share)
 
-    if draws(1.0) <= allowed:
+    over, spare = draws(1.0) - allowed, allowed
+    if over <= 0:
         return 1.0
-    low, high = 0.0, 1.0
+    # By the line between two shares of which the higher one draws too much; the end that stays a
+    # second time counts half, lest the other one creep (the Illinois method).
+    low, high, middle = 0.0, 1.0, 1.0
     for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if draws(middle) <= allowed else (low, middle)
-    return high
+        last, middle = middle, (low * over + high * spare) / (over + spare)
+        excess = draws(middle) - allowed
+        if abs(excess) <= _EXACT * allowed:
+            break
+        if excess > 0:
+            spare = spare / 2 if last == high else spare
+            high, over = middle, excess
+        else:
+            over = over / 2 if last == low else over
+            low, spare = middle, -excess
+    return middle
 
 
 def settled(

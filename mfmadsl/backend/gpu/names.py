@@ -9,8 +9,8 @@ import json
 from itertools import count
 from typing import Any
 
-import tvm
 from tvm.tirx import PrimFunc
+from tvm_ffi.serialization import from_json_graph_str, to_json_graph_str
 
 
 def named_apart(function: PrimFunc) -> PrimFunc:
@@ -18,14 +18,15 @@ def named_apart(function: PrimFunc) -> PrimFunc:
 
     Arguments come before symbols, and symbols before workspaces.
     """
-    graph = _Graph(json.loads(tvm.ir.save_json(function)))
+    graph = _Graph(json.loads(to_json_graph_str(function)))
     variables = graph.taken()
     names = [graph.name(variable) for variable in variables]
     if len(set(names)) == len(names):
         return function
     for variable, name in zip(variables, _apart(names), strict=True):
         graph.rename(variable, name)
-    renamed: PrimFunc = tvm.ir.load_json(json.dumps(graph.whole))
+    # TVM's `load_json` would write it all out once more, for what older versions have written.
+    renamed: PrimFunc = from_json_graph_str(json.dumps(graph.whole))
     return renamed
 
 

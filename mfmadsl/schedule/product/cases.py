@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import tvm
 from tvm.s_tir import SBlock, SBlockRealize
 from tvm.s_tir.analysis import get_sblock_access_region
 from tvm.tirx import Expr, PrimFunc, Stmt, Var
 from tvm.tirx.analysis import undefined_vars
+from tvm_ffi.serialization import from_json_graph_str, to_json_graph_str
 
 from mfmadsl.passes.kernel.cases import EXTENT, PRODUCT, REST, UP_TO, WHERE
 from mfmadsl.passes.tir.block import in_sequence, statements, with_parts, with_root
@@ -117,7 +117,7 @@ def _fused(function: PrimFunc, nest: Nest) -> list[Stmt]:
 
 def _copied(block: SBlock) -> SBlock:
     """A block once more, with loops, buffers and blocks of its own."""
-    again = tvm.ir.load_json(tvm.ir.save_json(block))
+    again = from_json_graph_str(to_json_graph_str(block))  # TVM's own writes it twice
     outer = dict(zip((v.__chandle__() for v in _free(again)), _free(block), strict=True))
     copied: SBlock = mapped(again, (Var, lambda v: outer.get(v.__chandle__(), v)))
     return copied

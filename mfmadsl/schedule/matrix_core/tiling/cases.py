@@ -97,7 +97,11 @@ def _candidates(found: Estimates) -> list[Tiling]:
 
 
 def _size(tiling: Tiling) -> tuple[object, ...]:
-    return tiling.block, tiling.k_step, tiling.split_k, tiling.instruction
+    return *_tile(tiling), tiling.instruction
+
+
+def _tile(tiling: Tiling) -> tuple[object, ...]:
+    return tiling.block, tiling.k_step, tiling.split_k
 
 
 def _losses_at_borders(
@@ -106,7 +110,7 @@ def _losses_at_borders(
 ) -> tuple[list[list[float]], list[list[float]]]:  # fmt: skip
     """What each tiling loses up to each border, as a multiple of the least that any loses there;
     and how many times the best one's time it takes at most."""
-    sizes, k_waves = list(map(_size, tilings)), [each.k_waves for each in tilings]
+    sizes, k_waves = list(map(_tile, tilings)), [each.k_waves for each in tilings]
     every = range(len(tilings))
     more_waves = [
         [e for e in every if sizes[e] == size and k_waves[e] > own]
