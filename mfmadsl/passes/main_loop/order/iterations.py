@@ -42,6 +42,7 @@ from mfmadsl.passes.main_loop.order.parts import Parts, Tiles, in_other_register
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import constant
 
+_HALVES = 2  # register steps, of which each is half of an iteration
 _NEXT = 2  # iterations from one to that whose tile it loads: it puts the next one's
 
 
@@ -134,11 +135,16 @@ class Iterations(Parts):
             out.append(device.barrier())
         return [*out, *self._read_and_computed(self.iteration(self.last))]
 
-    def _inner(self, k: Expr, tiles: Tiles, moves: Sequence[Piece] = ()) -> list[Stmt]:
-        """All register steps but the last."""
+    def _inner(
+        self, k: Expr, tiles: Tiles, moves: Sequence[Piece] = (), are_late: bool = False
+    ) -> list[Stmt]:
+        """All register steps but the last, with moves in the first one: those that are late come
+        before its reads if it is half of the iteration, so that they have time to come."""
         out: list[Stmt] = []
-        for s in range(len(self.traffic.steps) - 1):
-            others = [*self.reads_of(s + 1, k, tiles), *(moves if s == 0 else ())]
+        steps = len(self.traffic.steps)
+        for s in range(steps - 1):
+            own, reads = moves if s == 0 else (), self.reads_of(s + 1, k, tiles)
+            others = [*own, *reads] if are_late and steps == _HALVES else [*reads, *own]
             out += [device.wait_for_lds(self.chip), *self.spread(self.computing(s, k), others)]
         return out
 
@@ -216,7 +222,7 @@ class Iterations(Parts):
         reads = self.reads_of(0, following, {})
         cut = self.pace.split(products, reads)
         return [
-            *self._inner(t, {}, self.fetches(late, t + 1)),
+            *self._inner(t, {}, self.fetches(late, t + 1), are_late=True),
             device.wait_for_lds(self.chip),
             device.barrier(),
             *([device.keep_order()] if ahead == _NEXT and not self.copies_only else []),

@@ -24,6 +24,7 @@ from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
+from mfmadsl.schedule.matrix_core.tiling.occupancy import copied_rows, resident_with
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
@@ -34,7 +35,6 @@ _FURTHER = 0.8  # steps more where the loads of two are in flight, as kernels be
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FOUND = 0.5  # of common lines that others have asked for: of the rest they ask at once
 _FIRST_STEPS = 1  # that are asked for before the first is needed
-_MADE = 2.0  # registers for each word that is made of what was loaded, as LLVM was seen to need
 _LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
 _WAITING = 0.5  # of the cycles in which it computes a wave waits for its own results
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
@@ -64,51 +64,6 @@ def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     return Estimate(terms.powered + after, terms.fastest + after, read)
 
 
-def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
-    """How many workgroups a compute unit holds at once."""
-    return _resident(gemm, tiling, copied_rows(gemm, tiling))
-
-
-def _resident(gemm: GemmOnChip, tiling: Tiling, copied: tuple[int, int]) -> int:
-    chip = gemm.chip
-    registers = chip.granted(_registers(gemm, tiling, copied))
-    waves = min(chip.waves_per_simd, chip.simd_registers // registers)
-    held = chip.simds * waves // tiling.wave_count
-    lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, copied)
-    return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
-
-
-def has_registers(gemm: GemmOnChip, tiling: Tiling) -> bool:
-    """Whether a compute unit surely has the registers of one workgroup."""
-    waves = ceil(tiling.wave_count / gemm.chip.simds)
-    registers = _registers(gemm, tiling, copied_rows(gemm, tiling))
-    return registers * waves <= gemm.chip.simd_registers
-
-
-def _registers(gemm: GemmOnChip, tiling: Tiling, rows: tuple[int, int]) -> int:
-    """Registers of a thread, with those for what it makes of a step's loads, which LLVM does well
-    ahead."""
-    threads = tiling.wave_count * gemm.chip.wave_size
-    row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in gemm.made)
-    words = _MADE * row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD
-    return int(words) + resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads, rows)
-
-
-def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
-    """Rows of A and columns of B that have a place in the LDS: of a single tile those past the edge
-    only as far as threads copy them together with others, if their number is a power of two."""
-    threads, made, found = tiling.wave_count * gemm.chip.wave_size, gemm.made, []
-    sides = zip(tiling.block, (gemm.m, gemm.n), gemm.k_bytes, strict=True)
-    for side, (size, extent, each) in enumerate(sides):
-        chunk = resources.CHUNK
-        while side in made and chunk > WORD and extent * tiling.k_step * each < chunk * threads:
-            chunk //= 2  # all threads share what is made
-        together = max(1, int(chunk * threads / (tiling.k_step * each)))
-        rows = ceil(extent / together) * together
-        found.append(rows if rows < size and not rows & (rows - 1) else size)
-    return found[0], found[1]
-
-
 class _Terms:
     """The terms of one tiling, in cycles of the highest clock and bytes."""
 
@@ -122,7 +77,7 @@ class _Terms:
         self.tiles = self.rows * self.columns * self.layers
         self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
         self.copied = copied_rows(gemm, tiling)
-        room = 1 if tiling.persistent else _resident(gemm, tiling, self.copied)
+        room = 1 if tiling.persistent else resident_with(gemm, tiling, self.copied)
         self.resident = min(self.most, room)
         # On the average, and of a workgroup at no edge.
         self.lines = self._lines((gemm.m / self.rows, gemm.n / self.columns))
@@ -132,7 +87,8 @@ class _Terms:
         whole = min(tiling.block[0], gemm.m), min(tiling.block[1], gemm.n)
         self.whole_bytes = sum(self._lines(whole)) * blocks
         element = gemm.result_bytes if tiling.split_k == 1 else gemm.sum_bytes
-        self.lds_bytes = self._lds_bytes()
+        self.lds_traffic = self._lds_traffic()
+        self.lds_bytes = sum(self.lds_traffic)
         self.tile_bytes = gemm.m / self.rows * gemm.n / self.columns * blocks * element
         sharing = self._sharing()
         sides = gemm.m, gemm.n
@@ -148,6 +104,7 @@ class _Terms:
         # What is the same at each clock.
         self.matrix, self.work = self._matrix(), self._work()
         self.l1 = (self.whole_bytes + self._behind()) / gemm.chip.l1_bytes_per_cycle
+        self.exposed = self._exposed()
         self.turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         self.known: dict[float, float] = {}
         self._look_at(1.0)
@@ -267,20 +224,21 @@ class _Terms:
         matrix, work, l1, direct = self.matrix, self.work, self.l1, self.direct
         lds = self.lds_bytes / chip.lds_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * path.read
-        of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
+        of_all = max(self._on_simds(matrix, groups) + self.exposed, self._computed(work, groups))
         # The vector L1 has lines for so many loads under way, all of which take that long.
         times = self.whole_bytes * self.missing / chip.l1_bytes
         under_way = times * path.latency
         # What goes through registers is asked for under an iteration's last products, and under the
         # others by another workgroup.
-        held = 0.0 if direct else _HELD * self._on_simds(matrix, 1) / self.resident
+        held = 0.0 if direct else _HELD * self._on_simds(matrix, 1) / groups
         shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
         if work:  # one workgroup computes, and puts and reads what it has computed, in turn
             least, most = sorted((self._computed(work, groups), groups * lds))
             shared = max(shared, most + least / groups)
         # Through registers all is asked for at once, and what finds no line waits for another one.
         coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
-        busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
+        busy = self._on_simds(matrix, 1) + self.exposed
+        busy = max(busy, lds / 2) + _BARRIER / tiling.stages
         alone = max(busy, self._waited(coming, self._computed(work, 1)) + self.turning)
         stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, path.written)
         # What is first asked for comes at once, and nobody waits for it again.
@@ -289,11 +247,27 @@ class _Terms:
         ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
 
-    def _lds_bytes(self) -> float:
+    def _exposed(self) -> float:
+        """Cycles of a step in which matrix cores wait where a tile has one place in the LDS: under
+        the products of the last register step the next tile is put there, and its first fragments
+        are read; under those of the first one come the loads for which the vector L1 had no lines.
+        """
+        tiling, chip = self.tiling, self.gemm.chip
+        if self.direct or tiling.stages > 1:
+            return 0.0
+        steps = max(1, tiling.k_step // (tiling.k_pack * self.gemm.intrinsic.k * tiling.k_waves))
+        put, read = (each / chip.lds_bytes_per_cycle for each in self.lds_traffic)
+        under = self._on_simds(self.matrix, 1) / steps if steps > 1 else 0.0
+        lines = chip.l1_bytes / chip.l1_bytes_per_cycle / self.resident
+        late = 0.0 if self.loads_two else max(0.0, self.l1 - lines - under)
+        return max(0.0, put + chip.lds_latency + read / steps - under) + late
+
+    def _lds_traffic(self) -> tuple[float, float]:
         """Bytes that go into the LDS in a step, and out of it."""
-        tiling = self.tiling
+        tiling, blocks = self.tiling, self.gemm.intrinsic.blocks
         read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
-        return (read + self._bytes_of(self.copied)) * tiling.k_step * self.gemm.intrinsic.blocks
+        put = self._bytes_of(self.copied)
+        return put * tiling.k_step * blocks, read * tiling.k_step * blocks
 
     def _behind(self) -> float:
         """Bytes of the lines that a step asks for once more, where rows start anywhere: the word
