@@ -10,6 +10,9 @@ MANY_ITERATIONS = 4
 FEW_WORDS = 40
 """A thread has room for so many words twice."""
 
+FROM_MEMORY = 3
+"""Times as long loads are taken to come from memory as from the L2."""
+
 
 class RegisterUse(IntEnum):
     """What is kept in registers. Only LLVM knows how many a kernel takes: one that spills is built

@@ -13,7 +13,12 @@ from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 
 from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Overlap
-from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS, RegisterUse
+from mfmadsl.passes.main_loop.analysis.register_use import (
+    FEW_WORDS,
+    FROM_MEMORY,
+    MANY_ITERATIONS,
+    RegisterUse,
+)
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
 from mfmadsl.passes.main_loop.moves.traffic import Traffic
 from mfmadsl.passes.main_loop.order.fill import filled_here
@@ -29,7 +34,6 @@ from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import WORD, Node, constant, known_bytes, loads_of, substitute
 from mfmadsl.passes.tir.walk import mapped
 
-_FROM_MEMORY = 3  # times as long as from the L2
 Tiles = dict[int, Buffer]
 """For each tile by its handle, the one that stands for it in a stage."""
 
@@ -164,7 +168,7 @@ class Parts:
         resident = chip.lds_bytes // max(1, sum(map(known_bytes, tiles)) * self.stages)
         lines = chip.l1_bytes // max(1, resident)
         own = [_words(fetch) * WORD * threads for fetch in self.fetches_in_order]
-        coming = sum(own) / chip.l1_bytes * _FROM_MEMORY * chip.l2_latency
+        coming = sum(own) / chip.l1_bytes * FROM_MEMORY * chip.l2_latency
         as_they_are = all(put.is_plain and put.is_straight for put in self.traffic.puts)
         have_lines = sum(own) < chip.l1_bytes if as_they_are else sum(own) <= chip.l1_bytes
         if self.has_few_loads and have_lines:

@@ -19,7 +19,11 @@ from mfmadsl.model import (
 )
 from mfmadsl.model.energy import cycles_at, energy_of, settled
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
-from mfmadsl.passes.main_loop.analysis.register_use import FEW_WORDS, MANY_ITERATIONS
+from mfmadsl.passes.main_loop.analysis.register_use import (
+    FEW_WORDS,
+    FROM_MEMORY,
+    MANY_ITERATIONS,
+)
 from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
@@ -100,10 +104,12 @@ class _Terms:
         )
         self.sharing = sharing
         self.direct = self._is_direct()
-        self.loads_two = self._loads_two()
+        self.few_loads = self._has_few_loads()
         # What is the same at each clock.
         self.matrix, self.work = self._matrix(), self._work()
         self.l1 = (self.whole_bytes + self._behind()) / gemm.chip.l1_bytes_per_cycle
+        self.asks_late = self._asks_late()
+        self.loads_two = self.few_loads and not self.asks_late
         self.exposed = self._exposed()
         self.turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         self.known: dict[float, float] = {}
@@ -247,15 +253,20 @@ class _Terms:
         ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
 
+    @property
+    def register_steps(self) -> int:
+        """The steps of a wave's fragments in one of the LDS."""
+        tiling = self.tiling
+        return max(1, tiling.k_step // (tiling.k_pack * self.gemm.intrinsic.k * tiling.k_waves))
+
     def _exposed(self) -> float:
         """Cycles of a step in which matrix cores wait where a tile has one place in the LDS: under
         the products of the last register step the next tile is put there, and its first fragments
-        are read; under those of the first one come the loads for which the vector L1 had no lines.
-        """
+        are read; of the loads those for which the vector L1 has no lines hold up their wave."""
         tiling, chip = self.tiling, self.gemm.chip
         if self.direct or tiling.stages > 1:
             return 0.0
-        steps = max(1, tiling.k_step // (tiling.k_pack * self.gemm.intrinsic.k * tiling.k_waves))
+        steps = self.register_steps
         put, read = (each / chip.lds_bytes_per_cycle for each in self.lds_traffic)
         under = self._on_simds(self.matrix, 1) / steps if steps > 1 else 0.0
         lines = chip.l1_bytes / chip.l1_bytes_per_cycle / self.resident
@@ -341,6 +352,8 @@ class _Terms:
         """Steps between asking for a tile and needing it."""
         tiling, gemm = self.tiling, self.gemm
         if not self.direct:
+            if self.asks_late:  # under the first register step
+                return _AHEAD - _HALF / self.register_steps
             return _AHEAD + (_FURTHER if self.loads_two else 0.0)
         return tiling.stages - (
             _HALF if resources.takes_halves(tiling, gemm.intrinsic, gemm.loads) else _WHOLE
@@ -353,13 +366,28 @@ class _Terms:
         beyond = self.steps * tiling.k_step * tiling.split_k - self.gemm.k
         return resources.is_direct(tiling, self.gemm.loads) and beyond <= tiling.k_step
 
-    def _loads_two(self) -> bool:
-        """Whether loads of two steps are in flight, which go through registers."""
+    def _has_few_loads(self) -> bool:
+        """Whether the loads of two steps may be in flight, which go through registers."""
         gemm = self.gemm
         # What may go straight into the LDS should: it takes no registers.
         if self.direct or gemm.loads.direct:
             return False
         return self.steps >= MANY_ITERATIONS and self._loaded_words() <= FEW_WORDS
+
+    def _asks_late(self) -> bool:
+        """Whether loads of a tile with one place in the LDS come in the next step, as the vector L1
+        has no lines for them beside the others: not where a step of two finds all of its lines,
+        and not where loads take longer than products do."""
+        gemm, chip, tiling = self.gemm, self.gemm.chip, self.tiling
+        if self.direct or tiling.stages > 1:
+            return False
+        own = self.lds_traffic[0]
+        if self.few_loads and (own <= chip.l1_bytes if gemm.made else own < chip.l1_bytes):
+            return False
+        if self._on_simds(self.matrix, 1) < own / chip.l1_bytes * FROM_MEMORY * chip.l2_latency:
+            return False
+        lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, self.copied)
+        return own > chip.l1_bytes / max(1, chip.lds_bytes // lds)
 
     def _loaded_words(self) -> float:
         """Registers of a thread's loads of a step: one at least for each array."""
