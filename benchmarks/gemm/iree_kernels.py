@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,22 +27,36 @@ COMPILER = Path(sys.executable).with_name("iree-compile")
 MISSING = "iree-compile is not found: pip install '.[bench]'"
 DEFAULT = "default"
 _PRODUCTS = {"gfx942": "mi300x", "gfx950": "mi355x"}
-SETTINGS: dict[str, tuple[str, ...]] = {
+_STAGES = "--iree-llvmgpu-prefetch-num-stages="
+_PARTS = "--iree-dispatch-creation-split-matmul-reduction="
+FLAGS: dict[str, tuple[str, ...]] = {
     DEFAULT: (),
-    "product": ("--iree-rocm-target={product}",),
-    "O3": ("--iree-rocm-target={product}", "--iree-opt-level=O3"),
-    "ukernels": ("--iree-rocm-target={product}", "--iree-rocm-enable-tensor-ukernels"),
-    "data-tiling": ("--iree-rocm-target={product}", "--iree-opt-data-tiling",
-                    "--iree-rocm-enable-tensor-ukernels"),
-    "stages-3": ("--iree-rocm-target={product}", "--iree-llvmgpu-prefetch-num-stages=3"),
-    "vectors": ("--iree-rocm-target={product}",
-                "--iree-codegen-llvmgpu-use-tile-and-fuse-matmul=false"),
-    **{f"split-{parts}": ("--iree-rocm-target={product}",
-                          f"--iree-dispatch-creation-split-matmul-reduction={parts}")
-       for parts in (4, 8)},
-}  # fmt: skip
+    "product": (),
+    "O3": ("--iree-opt-level=O3",),
+    "ukernels": ("--iree-rocm-enable-tensor-ukernels",),
+    "stages-3": (f"{_STAGES}3",),
+    "stages-4": (f"{_STAGES}4",),
+    "parts-4": (f"{_PARTS}4",),
+    "parts-8": (f"{_PARTS}8",),
+    "stages-3-parts-4": (f"{_STAGES}3", f"{_PARTS}4"),
+    "data-tiling": ("--iree-opt-data-tiling", "--iree-rocm-enable-tensor-ukernels"),
+}
+"""Of each setting. All but the first name the product, whose compute units IREE then counts."""
+FEW_ROWS = 64
+"""Rows up to which K in parts, and more stages than three, are tried."""
 _TYPES = {"f16": "f16", "bf16": "bf16", "i8": "i8"}
 _FP8 = {"gfx942": "f8E4M3FNUZ", "gfx950": "f8E4M3FN"}
+
+
+def settings(shape: Shape) -> Iterator[str]:
+    """What a user of IREE would try for a product.
+
+    Data tiling is left out: it packs A and B for each product, which takes longer than the product.
+    """
+    for name, flags in FLAGS.items():
+        deep = name == "stages-4" or any(flag.startswith(_PARTS) for flag in flags)
+        if name != "data-tiling" and (shape[0] <= FEW_ROWS or not deep):
+            yield name
 
 
 def source(case: Case, shape: Shape) -> str:
@@ -52,9 +67,7 @@ def source(case: Case, shape: Shape) -> str:
     b, b_map = (f"{n}x{k}", "(n, k)") if case.order == "bt" else (f"{k}x{n}", "(k, n)")
     a_type, b_type = f"tensor<{m}x{k}x{operand}>", f"tensor<{b}x{operand}>"
     c_type = f"tensor<{m}x{n}x{out}>"
-    maps = ", ".join(
-        f"affine_map<(m, n, k) -> {each}>" for each in ("(m, k)", b_map, "(m, n)")
-    )
+    maps = ", ".join(f"affine_map<(m, n, k) -> {each}>" for each in ("(m, k)", b_map, "(m, n)"))
     return f"""func.func @product(%a: {a_type}, %b: {b_type}) -> {c_type} {{
   %zero = arith.constant {zero} : {out}
   %empty = tensor.empty() : {c_type}
@@ -145,14 +158,12 @@ def compiled(case: Case, shape: Shape, setting: str, folder: Path) -> Product | 
     if not (path / "done").exists():
         path.mkdir(parents=True, exist_ok=True)
         (path / "product.mlir").write_text(source(case, shape))
-        flags = [flag.format(product=_PRODUCTS[case.arch]) for flag in SETTINGS[setting]]
-        if not any(flag.startswith("--iree-rocm-target=") for flag in flags):
-            flags.append(f"--iree-rocm-target={case.arch}")
-        options = [
-            "--iree-hal-target-device=hip", "--compile-to=hal", *flags, "-o", path / "module.mlir",
-            f"--iree-hal-dump-executable-binaries-to={path}",
+        target = case.arch if setting == DEFAULT else _PRODUCTS[case.arch]
+        command: list[str | Path] = [
+            COMPILER, path / "product.mlir", "--iree-hal-target-device=hip",
+            f"--iree-rocm-target={target}", *FLAGS[setting], "--compile-to=hal",
+            "-o", path / "module.mlir", f"--iree-hal-dump-executable-binaries-to={path}",
         ]  # fmt: skip
-        command = [COMPILER, path / "product.mlir", *options]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except FileNotFoundError as error:

@@ -22,7 +22,9 @@ _DISPATCH = re.compile(
     r" bindings\(\[(.*?)\]\) flags",
     re.DOTALL,
 )
-_EXECUTE = re.compile(r"hal\.device\.queue\.execute\.indirect<.*? bindings\(\[\n(.*?)\n *\]\)", re.S)
+_EXECUTE = re.compile(
+    r"hal\.device\.queue\.execute\.indirect<.*? bindings\(\[\n(.*?)\n *\]\)", re.S
+)
 _BUFFER = re.compile(r"\((%\w+) : [!\w.]+\)\[(%\w+), (%\w+)\]")
 _ARGUMENT = re.compile(r"(%\w+) = hal\.buffer_view\.buffer<%arg(\d+) :")
 _RESULT = re.compile(r"hal\.buffer_view\.create buffer\((%\w+) :")
@@ -110,7 +112,9 @@ def _dispatches(function: str, sizes: tuple[int, ...]) -> tuple[Dispatch, ...]:
     if unknown:
         raise ValueError(f"commands that are not understood: {', '.join(sorted(unknown))}")
     constants = _constants(function)
-    kernels = {name: (executable, symbol) for name, executable, symbol in _FUNCTION.findall(function)}
+    kernels = {
+        name: (executable, symbol) for name, executable, symbol in _FUNCTION.findall(function)
+    }
     found = []
     for kernel, workgroups, between, bindings in _DISPATCH.findall(function):
         if between:
@@ -119,7 +123,8 @@ def _dispatches(function: str, sizes: tuple[int, ...]) -> tuple[Dispatch, ...]:
             raise ValueError(f"a dispatch of {kernel}, which is not looked up")
         x, y, z = (_number(name.strip(), constants) for name in workgroups.split(","))
         bound = tuple(
-            Binding(*(_number(name, constants) for name in names)) for names in _BUFFER.findall(bindings)
+            Binding(*(_number(name, constants) for name in names))
+            for names in _BUFFER.findall(bindings)
         )
         for each in bound:
             if each.buffer >= len(sizes) or each.offset + each.length > sizes[each.buffer]:
