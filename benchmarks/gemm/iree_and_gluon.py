@@ -44,13 +44,15 @@ BEHIND = 1.02
 
 @dataclass(frozen=True)
 class Row:
-    """One product: seconds of ours, and of each of the peer's settings that were tried."""
+    """One product: seconds of ours, and of each of the peer's settings that were tried; and of
+    what is another product, of operands that lie `packed`."""
 
     case: Case
     shape: Shape
     setting: str
     ours: float
     peers: dict[str, float]
+    packed: float | None = None
 
     @property
     def best(self) -> str:
@@ -85,7 +87,9 @@ def beside_iree(cell: tuple[Case, Shape], folder: Path) -> Row:
             continue
         tried.append(product)
         seconds[setting] = product.time().seconds
-    return _told(Row(case, shape, *own_seconds(case, shape), seconds))
+    tiled = iree_kernels.compiled(case, shape, iree_kernels.PACKED, folder)
+    packed = None if tiled is None else tiled.time().seconds
+    return _told(Row(case, shape, *own_seconds(case, shape), seconds, packed))
 
 
 def beside_gluon(cell: tuple[Case, Shape], folder: Path) -> Row:
@@ -99,7 +103,8 @@ def beside_gluon(cell: tuple[Case, Shape], folder: Path) -> Row:
 
 def _told(row: Row) -> Row:
     peers = ", ".join(f"{name} {seconds * 1e6:.1f}" for name, seconds in row.peers.items())
-    print(f"{row.name}: {row.ours * 1e6:.1f} us, {peers}", file=sys.stderr, flush=True)
+    packed = f", packed {row.packed * 1e6:.1f}" if row.packed else ""
+    print(f"{row.name}: {row.ours * 1e6:.1f} us, {peers}{packed}", file=sys.stderr, flush=True)
     return row
 
 
@@ -116,15 +121,15 @@ def summary(rows: Sequence[Row], setting: str = "") -> Iterator[str]:
 def iree_table(rows: Sequence[Row]) -> Iterator[str]:
     yield (
         "| product | ours | us | IREE as it comes, us | speed | IREE's best, us | its setting "
-        "| speed |"
+        "| speed | A and B packed, us |"
     )
-    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in rows:
         default, best = row.peers[iree_kernels.DEFAULT], row.peers[row.best]
         yield (
             f"| {row.name} | {row.setting} | {row.ours * 1e6:.1f} | {default * 1e6:.1f} "
             f"| {row.speed(iree_kernels.DEFAULT):.2f} | {best * 1e6:.1f} | {row.best} "
-            f"| {row.speed():.2f} |"
+            f"| {row.speed():.2f} | {f'{row.packed * 1e6:.1f}' if row.packed else ''} |"
         )
 
 
