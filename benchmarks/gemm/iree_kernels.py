@@ -28,19 +28,20 @@ MISSING = "iree-compile is not found: pip install '.[bench]'"
 DEFAULT = "default"
 PACKED = "data-tiling"
 _PRODUCTS = {"gfx942": "mi300x", "gfx950": "mi355x"}
+_O3 = "--iree-opt-level=O3"
+_UKERNELS = "--iree-rocm-enable-tensor-ukernels"
 _STAGES = "--iree-llvmgpu-prefetch-num-stages="
 _PARTS = "--iree-dispatch-creation-split-matmul-reduction="
 FLAGS: dict[str, tuple[str, ...]] = {
     DEFAULT: (),
-    "product": (),
-    "O3": ("--iree-opt-level=O3",),
-    "ukernels": ("--iree-rocm-enable-tensor-ukernels",),
-    "stages-3": (f"{_STAGES}3",),
-    "stages-4": (f"{_STAGES}4",),
-    "parts-4": (f"{_PARTS}4",),
+    "O3": (_O3,),
+    "ukernels": (_O3, _UKERNELS),
+    "stages-3": (_O3, f"{_STAGES}3"),
+    "stages-4": (_O3, f"{_STAGES}4"),
+    "parts-4": (f"{_PARTS}4",),  # which O3 would leave out
     "parts-8": (f"{_PARTS}8",),
     "stages-3-parts-4": (f"{_STAGES}3", f"{_PARTS}4"),
-    PACKED: ("--iree-opt-data-tiling", "--iree-rocm-enable-tensor-ukernels"),
+    PACKED: (_O3, "--iree-opt-data-tiling", _UKERNELS),
 }
 """Of each setting. All but the first name the product, whose compute units IREE then counts."""
 FEW_ROWS = 64
