@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import version
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -113,8 +114,9 @@ def summary(rows: Sequence[Row], setting: str = "") -> Iterator[str]:
     yield "| chip | products | geometric mean | least | behind by more than 2 % |"
     yield "| --- | --- | --- | --- | --- |"
     for arch in dict.fromkeys(row.case.arch for row in rows):
-        speeds = [row.speed(setting) for row in rows if row.case.arch == arch]
-        behind = sum(speed * BEHIND < 1 for speed in speeds)
+        own = [row for row in rows if row.case.arch == arch]
+        speeds = [row.speed(setting) for row in own]
+        behind = ", ".join(row.name for row in own if row.speed(setting) * BEHIND < 1) or "none"
         yield f"| {arch} | {len(speeds)} | {mean(speeds):.2f} | {min(speeds):.2f} | {behind} |"
 
 
@@ -149,11 +151,17 @@ def page(iree: Sequence[Row], ping_pong: Sequence[Row], called: str) -> Iterator
     yield ""
     yield (
         "Our default GEMM kernels beside those of two other compilers. All times are those of "
-        "[the chip model](chip.md), of an MI300X (gfx942) and an MI355X (gfx950); nothing is "
-        "measured on a chip."
+        "[the chip model](chip.md),"
     )
-    yield f"`{called}` writes this page. [The GEMM](gemm.md#compared-with-iree-and-gluon) explains"
-    yield "the settings and limits; a `speed` is the peer's time over ours."
+    yield "of an MI300X (gfx942) and an MI355X (gfx950); nothing is measured on a chip."
+    yield (
+        f"`{called}` writes this page; `speed` is the peer's time over ours. "
+        "[The GEMM](gemm.md#compared-with-iree-and-gluon) explains"
+    )
+    yield (
+        f"the settings and limits. IREE is {version('iree-base-compiler')}, Gluon that of Triton "
+        f"{version('triton')}."
+    )
     looks = (("As it comes:", iree_kernels.DEFAULT), ("With its best setting:", ""))
     if iree:
         yield from ("", "## IREE")
@@ -182,7 +190,8 @@ def main() -> None:
     if not iree_kernels.COMPILER.exists():
         raise SystemExit(iree_kernels.MISSING)
     names = [f"{PING_PONG}-{case.arch}-{case.kind}" for case in cases if case.kind in GLUON_TYPES]
-    gluon.compile_all(given.kernels / "measured", names)
+    if names:
+        gluon.compile_all(given.kernels / "measured", names)
     with ProcessPoolExecutor(given.workers, mp_context=get_context("spawn")) as pool:
         gluons = partial(beside_gluon, folder=given.kernels / "measured")
         irees = partial(beside_iree, folder=given.kernels / "iree")

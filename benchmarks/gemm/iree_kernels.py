@@ -44,8 +44,11 @@ FLAGS: dict[str, tuple[str, ...]] = {
     PACKED: (_O3, "--iree-opt-data-tiling", _UKERNELS),
 }
 """Of each setting. All but the first name the product, whose compute units IREE then counts."""
-FEW_ROWS = 64
-"""Rows up to which K in parts, and more stages than three, are tried."""
+FEW_ROWS = range(9, 65)
+"""Rows of which K in parts, and more stages than three, are tried.
+
+Of fewer IREE makes kernels without matrix cores, which K in parts makes a hundred times slower.
+"""
 _TYPES = {"f16": "f16", "bf16": "bf16", "i8": "i8"}
 _FP8 = {"gfx942": "f8E4M3FNUZ", "gfx950": "f8E4M3FN"}
 
@@ -54,7 +57,7 @@ def settings(shape: Shape) -> Iterator[str]:
     """What a user of IREE would try for a product, but data tiling, which packs A and B first."""
     for name, flags in FLAGS.items():
         deep = name == "stages-4" or any(flag.startswith(_PARTS) for flag in flags)
-        if name != PACKED and (shape[0] <= FEW_ROWS or not deep):
+        if name != PACKED and (shape[0] in FEW_ROWS or not deep):
             yield name
 
 
