@@ -149,19 +149,12 @@ def page(iree: Sequence[Row], ping_pong: Sequence[Row], called: str) -> Iterator
     """The page, in Markdown."""
     yield "# The GEMM compared with IREE and Gluon"
     yield ""
-    yield (
-        "Our default GEMM kernels beside those of two other compilers. All times are those of "
-        "[the chip model](chip.md),"
-    )
-    yield "of an MI300X (gfx942) and an MI355X (gfx950); nothing is measured on a chip."
-    yield (
-        f"`{called}` writes this page; `speed` is the peer's time over ours. "
-        "[The GEMM](gemm.md#compared-with-iree-and-gluon) explains"
-    )
-    yield (
-        f"the settings and limits. IREE is {version('iree-base-compiler')}, Gluon that of Triton "
-        f"{version('triton')}."
-    )
+    yield "Our default GEMM kernels beside those of two other compilers. All times are those of"
+    yield "[the chip model](chip.md), of an MI300X (gfx942) and an MI355X (gfx950); nothing is measured"
+    yield "on a chip. `speed` is the peer's time over ours, and"
+    yield "[the GEMM](gemm.md#compared-with-iree-and-gluon) explains the settings and limits."
+    yield f"`{called}` writes this page."
+    yield f"IREE is {version('iree-base-compiler')}, Gluon that of Triton {version('triton')}."
     looks = (("As it comes:", iree_kernels.DEFAULT), ("With its best setting:", ""))
     if iree:
         yield from ("", "## IREE")
