@@ -4,7 +4,7 @@
 # `make check` is what to run before a commit: linters, types, and the tests of the parts that take no
 # whole kernel. `make test-all` runs every case of which `make test` draws some; `make bench` compares
 # the GEMM with Triton's, takes some hours, and has a column more where there is an llvm-mca-22 (apt
-# install llvm-22); `make bench-peers` compares it with IREE's and Gluon's, in about an hour.
+# install llvm-22); `make bench-peers` compares it with IREE's and Gluon's, in half an hour.
 
 PYTHON ?= python3
 FAST = tests/model tests/language tests/codegen tests/report tests/editor tests/emulator/text tests/emulator/machine

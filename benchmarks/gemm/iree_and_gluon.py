@@ -5,7 +5,7 @@
 
 IREE's compiler makes a kernel for each product, as it comes and with each of
 `iree_kernels.settings`, and that which is the fastest in the model counts. Gluon's kernel is the
-ping-pong of `benchmarks.measured`. Both chips take about an hour on two cores.
+ping-pong of `benchmarks.measured`. Both chips take half an hour on two idle cores.
 """
 
 from __future__ import annotations
