@@ -2,12 +2,13 @@
 # `make docs` makes the site of the documentation, docs/_build/html; it takes nothing from a network
 # but that environment.
 # `make check` is what to run before a commit: linters, types, and the tests of the parts that take no
-# whole kernel. `make test-all` runs every case of which `make test` draws some; `make bench` takes some
-# hours, and has a column more where there is an llvm-mca-22 (apt install llvm-22).
+# whole kernel. `make test-all` runs every case of which `make test` draws some; `make bench` compares
+# the GEMM with Triton's, takes some hours, and has a column more where there is an llvm-mca-22 (apt
+# install llvm-22); `make bench-peers` compares it with IREE's and Gluon's, in half an hour.
 
 PYTHON ?= python3
 FAST = tests/model tests/language tests/codegen tests/report tests/editor tests/emulator/text tests/emulator/machine
-.PHONY: demo check test test-all bench docs clean
+.PHONY: demo check test test-all bench bench-peers docs clean
 
 demo: .venv/installed
 	.venv/bin/python examples/demo.py
@@ -26,6 +27,9 @@ test-all: .venv-test/installed
 
 bench: .venv-bench/installed
 	.venv-bench/bin/python -m benchmarks.gemm.compare
+
+bench-peers: .venv-bench/installed
+	.venv-bench/bin/python -m benchmarks.gemm.iree_and_gluon
 
 docs: .venv-docs/installed
 	rm -rf docs/_build

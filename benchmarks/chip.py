@@ -9,9 +9,7 @@ the fastest at 4096 cubed.
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -20,21 +18,15 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-import numpy as np
-
-import mfmadsl
 from benchmarks.call import command, count
 from benchmarks.gemm.case import Case
-from benchmarks.gemm.peer import ROOT, TRITON_FAILED, Kernel, kernels
+from benchmarks.gemm.peer import ROOT, Kernel, kernels
 from benchmarks.measured.figures import FIGURES, SOURCES, Figure, Shape
+from benchmarks.measured.kernel import compile_all, profile
 from mfmadsl.emulator.profiler import ChipTime
-from mfmadsl.model import PRODUCTS
-from mfmadsl.model.numpy_type import numpy_type
 from tests.emulator.profiler.tile_orders import LARGE, SMALL, by_dies, by_rows, hits, of_tiles
 
 CASE = Case("gfx950", "bf16", "bt")
-TILE = 256  # rows and columns of C of a workgroup of all these kernels
-DTYPES = {"f16": "float16", "bf16": "bfloat16", "bf8": "float8_e5m2"}
 
 RATES = [
     ("14592, by rows", by_rows(57), LARGE, (0.36, 0.76)),
@@ -67,21 +59,8 @@ def point_of(figure: Figure) -> Point:
 
 def modelled(point: Point, folder: Path) -> Modelled:
     """What the model says of one of the kernels that are written in Gluon."""
-    name, product, kind, (m, n, k) = point
-    path = folder / f"{name}-{PRODUCTS[product].arch}-{kind}.s"
-    facts = json.loads(path.with_suffix(".json").read_text())
-    operand = numpy_type(DTYPES[kind])
-    out = numpy_type(DTYPES["f16" if kind == "bf8" else kind])
-    arrays = [np.ones((m, k), operand), np.ones((n, k), operand), np.zeros((m, n), out)]
-    profile = mfmadsl.profile(
-        path.read_text(),
-        [*arrays, *map(np.int32, (m, n, k)), None, None],
-        (m // TILE * (n // TILE),),
-        (64 * facts["waves"],),
-        lds_bytes=facts["lds_bytes"],
-        product=product,
-    )
-    found = Modelled.of(profile.on_chip)
+    name, product, kind, shape = point
+    found = Modelled.of(profile(folder, name, product, kind, shape).on_chip)
     print(*point, f"{found.tflops:.0f} TFLOP/s", file=sys.stderr, flush=True)
     return found
 
@@ -139,11 +118,7 @@ def main() -> None:
     parser.add_argument("--workers", type=count, default=os.cpu_count() or 1)
     given = parser.parse_args()
     folder = given.kernels
-    folder.mkdir(parents=True, exist_ok=True)
-    # In a process of its own, for Triton brings an LLVM that TVM's must not meet.
-    program = [sys.executable, "-m", "benchmarks.measured.gluon", str(folder)]
-    if subprocess.run(program, cwd=ROOT, check=False).returncode:
-        raise SystemExit(TRITON_FAILED)
+    compile_all(folder)
     own = [figure for figure in FIGURES if figure.kernel != "triton"]
     points = list(dict.fromkeys(map(point_of, own)))
     with ProcessPoolExecutor(given.workers) as pool:

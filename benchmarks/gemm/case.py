@@ -16,6 +16,12 @@ ORDER_NAMES = {"bt": "B transposed", "kn": "B as K x N"}
 Shape = tuple[int, int, int]
 LARGE: tuple[Shape, ...] = tuple((4096, 4096, k) for k in (1024, 4096, 8192))
 LOW: Shape = (16, 4096, 4096)
+LANGUAGE: tuple[Shape, ...] = (
+    *((m, n, 4096) for n in (4096, 14336) for m in (1, 4, 16, 64)),
+    (512, 4096, 4096), (2048, 14336, 4096), (2048, 4096, 14336), (4864, 4096, 8256),
+    *((size, size, size) for size in (2048, 4096, 8192)),
+)  # fmt: skip
+"""Of language models: few rows, and prompts."""
 
 
 class Case(case.Case):
@@ -38,13 +44,15 @@ class Case(case.Case):
         """Multiply-adds of a matrix core in a cycle of llvm-mca, which is four of the clock."""
         return (1024 if self.arch == "gfx942" else 2048) * 2 // self.element_bytes
 
-    def workload(self, m: int, n: int, k: int) -> Any:
-        return mfmadsl.matmul(m, n, k, self.dtype, self.output, self.order == "bt")
+    def workload(self, m: int, n: int, k: int, output: str = "") -> Any:
+        """The product, with a C of another type where there is an `output`."""
+        return mfmadsl.matmul(m, n, k, self.dtype, output or self.output, self.order == "bt")
 
-    def arrays(self, m: int, n: int, k: int) -> list[Any]:
-        dtype = numpy_type(self.dtype)
+    def arrays(self, m: int, n: int, k: int, output: str = "") -> list[Any]:
+        """A and B of ones, and room for C, which is as `workload` says."""
+        dtype, out = numpy_type(self.dtype), numpy_type(output or self.output)
         b = (n, k) if self.order == "bt" else (k, n)
-        return [np.ones((m, k), dtype), np.ones(b, dtype), np.zeros((m, n), self.output)]
+        return [np.ones((m, k), dtype), np.ones(b, dtype), np.zeros((m, n), out)]
 
 
 def cases(types: Sequence[str] = TYPES, orders: Sequence[str] = ORDERS) -> Iterator[Case]:

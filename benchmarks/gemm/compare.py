@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from benchmarks.call import command
 from benchmarks.gemm import peer
 from benchmarks.gemm.case import LARGE, LOW, Case, Shape, cases
 from benchmarks.gemm.loop import Loop, measure
+from benchmarks.gemm.ours import chosen
 from mfmadsl.backend import build
 from mfmadsl.emulator.profiler import Profile
 from mfmadsl.schedule import gemm_schedule
@@ -72,20 +73,10 @@ class Pair:
 
 
 def ours(case: Case, shape: Shape) -> Entry:
-    """The kernel that `gemm_schedule` makes, nothing chosen by hand.
-
-    But a workgroup has one tile: one that walks over many takes minutes to emulate.
-    """
-    workload = case.workload(*shape)
-    tiling = replace(mfmadsl.gemm_tiling(workload, arch=case.arch), persistent=False)
-    kernel = build(gemm_schedule(workload, arch=case.arch, tiling=tiling), case.arch)
-    setting = (
-        f"{tiling.block[0]}x{tiling.block[1]}x{tiling.k_step * case.element_bytes}B"
-        f"-w{tiling.wave_count}-s{tiling.stages}-i{tiling.instruction.split('x')[1]}"
-        f"-k{tiling.k_pack}" + (f"-parts{tiling.split_k}" if tiling.split_k > 1 else "")
-    )  # as Triton's settings are called
-    profile = mfmadsl.profile(kernel, case.arrays(*shape))
-    return entry(case, setting, profile, kernel.assembly, kernel.lds_bytes)
+    """The kernel that `gemm_schedule` makes, nothing chosen by hand."""
+    own = chosen(case, shape)
+    profile = mfmadsl.profile(own.kernel, case.arrays(*shape))
+    return entry(case, own.setting(case), profile, own.kernel.assembly, own.kernel.lds_bytes)
 
 
 def triton(kernel: peer.Kernel, shape: Shape) -> Entry:

@@ -7,10 +7,6 @@ kernels/gemm/gfx942/inter_wave/README.md the counters of the LDS.
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,34 +14,29 @@ import numpy as np
 import pytest
 
 import mfmadsl
+from benchmarks.measured.kernel import TILE, compile_all, launch
 from mfmadsl.emulator.profiler import Profile
 
 STAGES, COLLIDING = "two-stages-gfx950-f16", "colliding-gfx942-f16"
-TILE = 256
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("measured")
-    program = [sys.executable, "-m", "benchmarks.measured.gluon", str(path), STAGES, COLLIDING]
-    environment = {**os.environ, "TRITON_CACHE_DIR": str(path / "cache")}
-    subprocess.run(program, check=True, cwd=Path(__file__).parents[2], env=environment)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_CACHE_DIR", str(path / "cache"))
+        compile_all(path, (STAGES, COLLIDING))
     return path
 
 
-def launch(folder: Path, name: str, a: Any, b: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Text, arguments, grid and block, and LDS bytes, of C = A x B^T; C is the third argument."""
-    facts = json.loads((folder / f"{name}.json").read_text())
-    (m, k), n = a.shape, len(b)
-    arguments = [a, b, np.zeros((m, n), a.dtype), *map(np.int32, (m, n, k)), None, None]
-    grid, block = (m // TILE * (n // TILE),), (64 * facts["waves"],)
-    text = (folder / f"{name}.s").read_text()
-    return [text, arguments, grid, block], {"lds_bytes": facts["lds_bytes"]}
+def launched(folder: Path, name: str, a: Any, b: Any) -> tuple[list[Any], dict[str, Any]]:
+    """What `emulate` and `profile` take; C is the third argument."""
+    return launch(folder, name, a, b, np.zeros((len(a), len(b)), a.dtype))
 
 
 def profiled(folder: Path, name: str, shape: tuple[int, int, int]) -> Profile:
     m, n, k = shape
-    values, options = launch(folder, name, np.ones((m, k), "f2"), np.ones((n, k), "f2"))
+    values, options = launched(folder, name, np.ones((m, k), "f2"), np.ones((n, k), "f2"))
     return mfmadsl.profile(*values, **options)
 
 
@@ -53,7 +44,7 @@ def test_they_multiply(folder: Path) -> None:
     """Eight tiles, one for each die; the integers are exact in float16."""
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-3, 4, (rows, 128)).astype("f2") for rows in (2 * TILE, 4 * TILE))
-    values, options = launch(folder, COLLIDING, a, b)
+    values, options = launched(folder, COLLIDING, a, b)
     mfmadsl.emulate(*values, **options)
     assert np.array_equal(values[1][2], a.astype("f8") @ b.astype("f8").T)
 
