@@ -18,6 +18,7 @@ from mfmadsl.schedule.matrix_core.stage import (
     copy_to_lds,
     lies_turned,
     load_fragments,
+    load_from_memory,
     store_by_lanes,
 )
 from mfmadsl.schedule.matrix_core.store_columns import (
@@ -59,23 +60,7 @@ class Builder:
         if of_waves is not None:
             sch.set_scope(main, 0, "shared")
         orders = Columns(tile.M, 1), columns
-        tiles = [
-            copy_to_lds(
-                sch,
-                outer,
-                place,
-                read,
-                orders[read.side],
-                k_step,
-                tiling,
-                self.chip,
-                blocks,
-                number(self.product.extents[1 + read.side]),
-            )
-            for place, read in enumerate(reads)
-        ]
-        for place, (read, staged) in enumerate(zip(reads, tiles, strict=True)):
-            load_fragments(sch, outer, place, read, tile, register_step, staged)
+        tiles = self._bring(outer, tile, orders, k_step, register_step)
         sums = sch.cache_write(outer, 0, "warp")
         if columns.in_turn:
             sch.transform_layout(sums, ("write", 0), lambda s, i, j: (s, i, columns.column(j)))
@@ -91,6 +76,36 @@ class Builder:
             result = add_up_waves(sch, of_waves, workgroup, threads)
         self._finish(result, total)
         self._annotate(k_step, tiles)
+
+    def _bring(
+        self, outer: SBlockRV, tile: ModuleType, orders: Sequence[Columns], k_step: LoopRV,
+        register_step: LoopRV,
+    ) -> list[Staged]:  # fmt: skip
+        """Bring what a block of one instruction's tile reads into registers, by way of the LDS
+        where there is a stage: what lies in it."""
+        sch, reads, tiling = self.sch, self.product.reads, self.tiling
+        if not tiling.stages:
+            for place, read in enumerate(reads):
+                load_from_memory(sch, outer, place, read, orders[read.side], tile, k_step)
+            return []
+        tiles = [
+            copy_to_lds(
+                sch,
+                outer,
+                place,
+                read,
+                orders[read.side],
+                k_step,
+                tiling,
+                self.chip,
+                self.intrinsic.blocks,
+                number(self.product.extents[1 + read.side]),
+            )
+            for place, read in enumerate(reads)
+        ]
+        for place, (read, staged) in enumerate(zip(reads, tiles, strict=True)):
+            load_fragments(sch, outer, place, read, tile, register_step, staged)
+        return tiles
 
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         """Fold what follows into the block that stores the result, or that adds up its parts."""

@@ -35,7 +35,7 @@ from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep, regist
 from mfmadsl.passes.main_loop.analysis.unrolled import kind_of, store_of, unrolled
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.error import NotUnderstoodError
-from mfmadsl.passes.tir.expression import constant, loads_of
+from mfmadsl.passes.tir.expression import constant, loads_of, scope_of
 from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
@@ -134,10 +134,16 @@ def main_loop(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> MainLoo
     others = [store_of(s) for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
     if not copies:
         raise NotUnderstoodError("it has no copies into the LDS")
+    past_lds = {scope_of(store_of(s).buffer) == "local" for s in copies}
+    if past_lds == {True, False}:
+        raise NotUnderstoodError("some of its copies are into the LDS, and others into registers")
     _check_order(statements, kinds)
     kinds = [kind for kind in kinds if kind != "copy"]
-    if "read" not in kinds or not any(instructions.has(s.value) for s in others):
-        raise NotUnderstoodError("it has no reads of the LDS, or no matrix instruction")
+    if ("read" in kinds) == (True in past_lds):
+        wrong = "reads of the LDS, which it does not fill" if True in past_lds else "no reads of it"
+        raise NotUnderstoodError(f"it has {wrong}")
+    if not any(instructions.has(s.value) for s in others):
+        raise NotUnderstoodError("it has no matrix instruction")
     steps = register_steps(
         others, kinds, kernel.lane, kernel.reads, kernel.chip.wave_size, instructions
     )

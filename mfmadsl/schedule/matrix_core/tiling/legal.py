@@ -191,8 +191,8 @@ def check_values(tiling: Tiling) -> None:
         for value in values:
             if value < 1 or value & (value - 1):
                 raise _illegal(f"{name}: {value} is no power of two")
-    if not 1 <= tiling.stages <= MOST_STAGES:
-        raise _illegal(f"stages: there are 1 to {MOST_STAGES}, not {tiling.stages}")
+    if not 0 <= tiling.stages <= MOST_STAGES:
+        raise _illegal(f"stages: there are 0 to {MOST_STAGES}, not {tiling.stages}")
     for name, value in (("split_k", tiling.split_k), ("group", tiling.group)):
         if value < 1:
             raise _illegal(f"{name}: {value} is no positive number")

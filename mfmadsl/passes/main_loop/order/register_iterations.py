@@ -1,0 +1,114 @@
+"""The iterations of a main loop whose fragments come from memory, past the LDS.
+
+A wave loads what its own matrix instructions take, several iterations ahead, in registers of as
+many sets, and computes fragments of it where they are needed. No wave waits for another one:
+
+    iteration t    what set t % sets has of it becomes fragments
+                   loads of iteration t + sets into that set
+                   products
+
+It is for products of few rows, whose waves share nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import ceil
+
+from tvm import tirx
+from tvm.tirx import AllocBuffer, Buffer, Expr, For, ForKind, SeqStmt, Stmt, Var
+
+from mfmadsl.passes.main_loop.analysis.halves import sum_words
+from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
+from mfmadsl.passes.main_loop.order.parts import Parts, in_other_registers, words
+from mfmadsl.passes.tir import device
+from mfmadsl.passes.tir.error import NotUnderstoodError
+from mfmadsl.passes.tir.expression import constant, known_bytes
+
+_MOST_SETS = 4  # of registers
+_WORDS_IN_FLIGHT = 96  # of a lane, at most: others hold what is computed of them
+_OTHER_WORDS = 40  # for addresses and what is computed of fragments, beside these and sums
+
+
+def register_iterations(parts: Parts) -> list[Stmt]:
+    """The statements that stand in place of the loop."""
+    return _RegisterIterations(parts).emit()
+
+
+class _RegisterIterations:
+    def __init__(self, parts: Parts) -> None:
+        count = constant(parts.loop.extent)
+        if count is None:
+            raise NotUnderstoodError("it loads fragments from memory in steps of unknown number")
+        self.parts, self.count = parts, count
+        self.sets = self._sets()
+
+    def _sets(self) -> list[Mapping[int, Buffer]]:
+        """For the registers of each fetch, those of another set; those of the first are its own."""
+        fetches = self.parts.traffic.fetches
+        own = sum(map(words, fetches))
+        most = min(_MOST_SETS, self.count, max(1, min(_WORDS_IN_FLIGHT, self._room()) // own))
+        if self.parts.traffic.kernel.register_use is not RegisterUse.TWO_AHEAD:
+            most = min(most, 2)
+        return [
+            {f.registers.__chandle__(): f.another_registers(f"_{n}") for f in fetches} if n else {}
+            for n in range(most)
+        ]
+
+    def _room(self) -> int:
+        """Registers of a lane that are left for loads, where as many workgroups run as may."""
+        traffic = self.parts.traffic
+        made = {put.buffer.__chandle__(): put.buffer for put in traffic.puts}.values()
+        fragments = ceil(sum(map(known_bytes, made)) / 4)
+        return traffic.kernel.registers - sum_words(traffic.steps) - fragments - _OTHER_WORDS
+
+    def emit(self) -> list[Stmt]:
+        parts, sets, count = self.parts, len(self.sets), self.count
+        out: list[Stmt] = [AllocBuffer(each) for own in self.sets for each in own.values()]
+        out += [AllocBuffer(each) for each in self._fragments()]
+        out += parts.entry()
+        for t in range(sets):
+            out += self._loaded(parts.number(t), t)
+            if not t:
+                out += parts.filled()
+            out.append(device.keep_order())
+        rounds = max(0, count - sets - parts.last_first) // sets
+        first = 0
+        if parts.last_first:  # its edges are other code than that of all others
+            out += self._iteration(parts.number(0), 0, sets < count)
+            first = 1
+        if rounds:
+            variable = Var("round", parts.dtype)
+            body: list[Stmt] = []
+            for n in range(sets):
+                t = variable * parts.number(sets) + parts.number(n + first)
+                body += self._iteration(t, n + first, True)
+            whole = parts.number(0), parts.number(rounds)
+            out.append(For(variable, *whole, ForKind.SERIAL, SeqStmt(body)))
+        for t in range(rounds * sets + first, count):
+            out += self._iteration(parts.number(t), t, t + sets < count)
+        return out
+
+    def _fragments(self) -> list[Buffer]:
+        known = {a.buffer.__chandle__() for a in self.parts.traffic.main.allocations}
+        made = {put.buffer.__chandle__(): put.buffer for put in self.parts.traffic.puts}
+        return [each for handle, each in made.items() if handle not in known]
+
+    def _loaded(self, t: Expr, number: int) -> list[Stmt]:
+        """The loads of the iteration that is done as number `t`."""
+        is_last = constant(t) == 0 and self.parts.last_first
+        fetched = self.parts.fetched(t, is_last)
+        return in_other_registers(fetched, self.sets[number % len(self.sets)])
+
+    def _iteration(self, t: Expr, number: int, loads: bool) -> list[Stmt]:
+        """Iteration `t`, with the registers of iteration `number`, and maybe the loads of another
+        one into them."""
+        parts, own = self.parts, self.sets[number % len(self.sets)]
+        k, is_last = parts.iteration(t), constant(t) == 0 and parts.last_first
+        out = in_other_registers(parts.stored(k, is_last), own)
+        if loads:
+            ahead = parts.number(len(self.sets))
+            out += [device.keep_order(), *self._loaded(t + ahead, number), device.keep_order()]
+        for step in range(len(parts.traffic.steps)):
+            out += parts.computing(step, k)
+        return out
