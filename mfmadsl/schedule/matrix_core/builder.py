@@ -26,6 +26,7 @@ from mfmadsl.schedule.matrix_core.store_columns import (
     columns_of,
     lies_across,
     take_in_turn,
+    with_column,
 )
 from mfmadsl.schedule.product.epilogue import add_up_waves, fold_epilogue, fold_into_total
 from mfmadsl.schedule.product.last_workgroup import CutTotal, fold_into_last
@@ -63,7 +64,8 @@ class Builder:
         tiles = self._bring(outer, tile, orders, k_step, register_step)
         sums = sch.cache_write(outer, 0, "warp")
         if columns.in_turn:
-            sch.transform_layout(sums, ("write", 0), lambda s, i, j: (s, i, columns.column(j)))
+            axes = len(sch.get(sums).iter_vars)
+            sch.transform_layout(sums, ("write", 0), with_column(columns.column, axes, axes - 1))
         sch.reverse_compute_at(sums, wave, preserve_unit_loops=True)
         init = sch.decompose_reduction(outer, k_step)
         store_by_lanes(sch, sums, tile, columns)
@@ -119,18 +121,22 @@ class Builder:
             fold_into_total(self.sch, total)
 
     def _columns(self, total: SBlockRV | None, tile: ModuleType) -> Columns:
-        """The order in which tiles take columns of C: in turn only what they store as it is."""
+        """The order in which tiles take columns of C: in turn only what they store as it is, or
+        what they load from memory, of which a lane has neighbours."""
         tiling, rows = self.tiling, self.tiling.block[1]
         turned = any(
             lies_turned(each.memory, tiling, self.chip, each.size, rows)
             for each in self.product.reads
             if each.side == 1
         )
-        if total is not None or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
+        loads = not tiling.stages
+        parted = total is not None and not loads
+        if parted or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
             return Columns(tile.N, 1)
         columns = number(self.product.extents[2])
         tiles = tiling.wave_tile[1] // tile.N
-        return columns_of(self.product.result, columns, tiles, tile.N, self.chip.line_bytes)
+        line = self.chip.line_bytes
+        return columns_of(self.product.result, columns, tiles, tile.N, line, all_of_them=loads)
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV | None, SBlockRV]:
         """(the block that adds up the parts of K of workgroups, that which adds up those of their
