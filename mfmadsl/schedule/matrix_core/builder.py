@@ -124,12 +124,12 @@ class Builder:
         """The order in which tiles take columns of C: in turn only what they store as it is, or
         what they load from memory, of which a lane has neighbours."""
         tiling, rows = self.tiling, self.tiling.block[1]
-        turned = any(
+        loads = not tiling.stages
+        turned = not loads and any(
             lies_turned(each.memory, tiling, self.chip, each.size, rows)
             for each in self.product.reads
             if each.side == 1
         )
-        loads = not tiling.stages
         parted = total is not None and not loads
         if parted or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
             return Columns(tile.N, 1)

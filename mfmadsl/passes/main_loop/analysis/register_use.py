@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from math import ceil
+
+from mfmadsl.model import Architecture
 
 MANY_ITERATIONS = 4
 """For so many it is worth it to have the loads of two in flight."""
 
 FEW_WORDS = 40
 """A thread has room for so many words twice."""
+
+OTHERS_PAST_LDS = 48
+"""Registers of a lane for addresses and fragments, beside sums and loads that pass the LDS."""
+
+_MOST_SETS = 4
+_WORD = 4
+
+
+def register_sets(words: int, waves: int, groups: int, sums: int, chip: Architecture) -> int:
+    """Of how many iterations a wave has the loads in flight, past the LDS, in sets of registers.
+
+    An iteration's have so many `words` of a lane, and a workgroup so many `waves`. The least sets
+    for which the vector L1 has all its lines under way while each SIMD computes with one: more
+    would have all waves wait for what the first ones need last. There are `groups` of waves on the
+    chip; sums take registers, too.
+    """
+    here = ceil(waves / chip.simds) * max(1, ceil(groups / chip.compute_units))
+    of_wave = chip.simds * max(1, words) * _WORD * chip.wave_size
+    wanted = ceil((chip.l1_bytes / of_wave + 1) / here)
+    budget = chip.registers // max(1, ceil(waves / chip.simds)) - sums - OTHERS_PAST_LDS
+    return max(1, min(_MOST_SETS, wanted, budget // max(1, words)))
 
 
 class RegisterUse(IntEnum):

@@ -13,21 +13,19 @@ It is for products of few rows, whose waves share nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil
+from math import ceil, prod
 
 from tvm import tirx
-from tvm.tirx import AllocBuffer, Buffer, Expr, For, ForKind, SeqStmt, Stmt, Var
+from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, For, ForKind, SeqStmt, Stmt, Var
 
 from mfmadsl.passes.main_loop.analysis.halves import sum_words
-from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
+from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse, register_sets
+from mfmadsl.passes.main_loop.moves.put import Put
 from mfmadsl.passes.main_loop.order.parts import Parts, in_other_registers, words
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
-from mfmadsl.passes.tir.expression import constant, known_bytes
+from mfmadsl.passes.tir.expression import constant, elements_of, loads_of
 
-_MOST_SETS = 4  # of registers
-_WORDS_IN_FLIGHT = 96  # of a lane, at most: others hold what is computed of them
-_OTHER_WORDS = 40  # for addresses and what is computed of fragments, beside these and sums
 
 
 def register_iterations(parts: Parts) -> list[Stmt]:
@@ -45,22 +43,18 @@ class _RegisterIterations:
 
     def _sets(self) -> list[Mapping[int, Buffer]]:
         """For the registers of each fetch, those of another set; those of the first are its own."""
-        fetches = self.parts.traffic.fetches
-        own = sum(map(words, fetches))
-        most = min(_MOST_SETS, self.count, max(1, min(_WORDS_IN_FLIGHT, self._room()) // own))
-        if self.parts.traffic.kernel.register_use is not RegisterUse.TWO_AHEAD:
-            most = min(most, 2)
+        traffic, kernel = self.parts.traffic, self.parts.traffic.kernel
+        own, sums = sum(map(words, traffic.fetches)), sum_words(traffic.steps)
+        waves = ceil(prod(kernel.threads.extents.values()) / kernel.chip.wave_size)
+        most = register_sets(own, waves, kernel.groups, sums, kernel.chip)
+        if kernel.register_use is not RegisterUse.TWO_AHEAD:
+            most = 1
         return [
-            {f.registers.__chandle__(): f.another_registers(f"_{n}") for f in fetches} if n else {}
-            for n in range(most)
+            {f.registers.__chandle__(): f.another_registers(f"_{n}") for f in traffic.fetches}
+            if n
+            else {}
+            for n in range(min(most, self.count))
         ]
-
-    def _room(self) -> int:
-        """Registers of a lane that are left for loads, where as many workgroups run as may."""
-        traffic = self.parts.traffic
-        made = {put.buffer.__chandle__(): put.buffer for put in traffic.puts}.values()
-        fragments = ceil(sum(map(known_bytes, made)) / 4)
-        return traffic.kernel.registers - sum_words(traffic.steps) - fragments - _OTHER_WORDS
 
     def emit(self) -> list[Stmt]:
         parts, sets, count = self.parts, len(self.sets), self.count
@@ -105,10 +99,28 @@ class _RegisterIterations:
         one into them."""
         parts, own = self.parts, self.sets[number % len(self.sets)]
         k, is_last = parts.iteration(t), constant(t) == 0 and parts.last_first
-        out = in_other_registers(parts.stored(k, is_last), own)
+        out: list[Stmt] = []
+        puts = list(parts.traffic.puts)
+        for step in range(len(parts.traffic.steps)):
+            for product in parts.computing(step, k):
+                needed = [p for p in puts if _fills(p, product)]
+                puts = [p for p in puts if p not in needed]
+                for put in needed:
+                    out += in_other_registers(put.statements(k, is_last or parts.always), own)
+                out.append(product)
+                if needed:
+                    out.append(device.keep_order())
         if loads:
             ahead = parts.number(len(self.sets))
-            out += [device.keep_order(), *self._loaded(t + ahead, number), device.keep_order()]
-        for step in range(len(parts.traffic.steps)):
-            out += parts.computing(step, k)
+            out += [*self._loaded(t + ahead, number), device.keep_order()]
         return out
+
+
+def _fills(put: Put, product: BufferStore) -> bool:
+    """Whether a put makes some of what a product takes."""
+    made = {(put.buffer.__chandle__(), constant(each.place)) for each in put.run}
+    return any(
+        (load.source.__chandle__(), n) in made
+        for load in loads_of(product.value)
+        for n in elements_of(load.indices[0])
+    )

@@ -14,10 +14,12 @@ from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ANY_COLUMNS, ColumnsTogether
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate, has_registers, resident
+from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import is_legal, makes_gemm
+from mfmadsl.schedule.matrix_core.tiling.occupancy import has_registers, resident
 from mfmadsl.schedule.matrix_core.tiling.offered import in_stages
+from mfmadsl.schedule.matrix_core.tiling.past_lds import past_lds
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
@@ -207,6 +209,10 @@ def estimated(
                 if not shape.together.are_kept_by(variant, intrinsic):
                     continue
                 found.append((estimate(gemm, variant), variant))
+        if shape.k is not None:
+            ways = past_lds(gemm, shape.one_launch)
+            kept = (each for each in ways if shape.together.are_kept_by(each, intrinsic))
+            found += [(estimate(gemm, each), each) for each in kept]
     return found
 
 

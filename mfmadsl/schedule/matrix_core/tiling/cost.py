@@ -24,6 +24,7 @@ from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
+from mfmadsl.schedule.matrix_core.tiling.occupancy import copied_rows, resident_groups, sets_of
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
@@ -34,7 +35,6 @@ _FURTHER = 0.8  # steps more where the loads of two are in flight, as kernels be
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FOUND = 0.5  # of common lines that others have asked for: of the rest they ask at once
 _FIRST_STEPS = 1  # that are asked for before the first is needed
-_MADE = 2.0  # registers for each word that is made of what was loaded, as LLVM was seen to need
 _LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
 _WAITING = 0.5  # of the cycles in which it computes a wave waits for its own results
 _SIMD_LANES = 16  # that a SIMD computes in a cycle
@@ -64,51 +64,6 @@ def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     return Estimate(terms.powered + after, terms.fastest + after, read)
 
 
-def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
-    """How many workgroups a compute unit holds at once."""
-    return _resident(gemm, tiling, copied_rows(gemm, tiling))
-
-
-def _resident(gemm: GemmOnChip, tiling: Tiling, copied: tuple[int, int]) -> int:
-    chip = gemm.chip
-    registers = chip.granted(_registers(gemm, tiling, copied))
-    waves = min(chip.waves_per_simd, chip.simd_registers // registers)
-    held = chip.simds * waves // tiling.wave_count
-    lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, copied)
-    return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
-
-
-def has_registers(gemm: GemmOnChip, tiling: Tiling) -> bool:
-    """Whether a compute unit surely has the registers of one workgroup."""
-    waves = ceil(tiling.wave_count / gemm.chip.simds)
-    registers = _registers(gemm, tiling, copied_rows(gemm, tiling))
-    return registers * waves <= gemm.chip.simd_registers
-
-
-def _registers(gemm: GemmOnChip, tiling: Tiling, rows: tuple[int, int]) -> int:
-    """Registers of a thread, with those for what it makes of a step's loads, which LLVM does well
-    ahead."""
-    threads = tiling.wave_count * gemm.chip.wave_size
-    row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in gemm.made)
-    words = _MADE * row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD
-    return int(words) + resources.registers(tiling, gemm.intrinsic, gemm.k_bytes, gemm.loads, rows)
-
-
-def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
-    """Rows of A and columns of B that have a place in the LDS: of a single tile those past the edge
-    only as far as threads copy them together with others, if their number is a power of two."""
-    threads, made, found = tiling.wave_count * gemm.chip.wave_size, gemm.made, []
-    sides = zip(tiling.block, (gemm.m, gemm.n), gemm.k_bytes, strict=True)
-    for side, (size, extent, each) in enumerate(sides):
-        chunk = resources.CHUNK
-        while side in made and chunk > WORD and extent * tiling.k_step * each < chunk * threads:
-            chunk //= 2  # all threads share what is made
-        together = max(1, int(chunk * threads / (tiling.k_step * each)))
-        rows = ceil(extent / together) * together
-        found.append(rows if rows < size and not rows & (rows - 1) else size)
-    return found[0], found[1]
-
-
 class _Terms:
     """The terms of one tiling, in cycles of the highest clock and bytes."""
 
@@ -122,7 +77,7 @@ class _Terms:
         self.tiles = self.rows * self.columns * self.layers
         self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
         self.copied = copied_rows(gemm, tiling)
-        room = 1 if tiling.persistent else _resident(gemm, tiling, self.copied)
+        room = 1 if tiling.persistent else resident_groups(gemm, tiling, self.copied, self.tiles)
         self.resident = min(self.most, room)
         # On the average, and of a workgroup at no edge.
         self.lines = self._lines((gemm.m / self.rows, gemm.n / self.columns))
@@ -268,6 +223,9 @@ class _Terms:
         lds = self.lds_bytes / chip.lds_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * path.read
         of_all = max(self._on_simds(matrix, groups), self._computed(work, groups))
+        stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, path.written)
+        if not tiling.stages:
+            return self._past_lds(groups, path, of_all) + groups * stores
         # The vector L1 has lines for so many loads under way, all of which take that long.
         times = self.whole_bytes * self.missing / chip.l1_bytes
         under_way = times * path.latency
@@ -282,16 +240,33 @@ class _Terms:
         coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
         busy = max(self._on_simds(matrix, 1), lds / 2) + _BARRIER / tiling.stages
         alone = max(busy, self._waited(coming, self._computed(work, 1)) + self.turning)
-        stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
         ahead = _STATISTICS * gemm.statistics_rows
         ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
 
+    def _past_lds(self, groups: int, path: Path, of_all: float) -> float:
+        """Cycles of so many workgroups whose fragments come from memory, up to their stores.
+
+        No wave waits for another one: what is loaded comes at the pace of the path or of the lines
+        of the vector L1, computing goes on beside it, and that of a last step comes at the end.
+        """
+        gemm, chip, tiling = self.gemm, self.gemm.chip, self.tiling
+        each = max(self.l1, self.whole_bytes * self.missing * path.read)
+        lines = self.whole_bytes * self.missing / chip.l1_bytes
+        sets = sets_of(gemm, tiling, self.copied, self.tiles)
+        # A wave asks for a step when it has computed the one that is so many sets before.
+        alone = (path.latency + each + self._computed(self.work, 1)) / sets
+        step = max(of_all, groups * each, groups * lines * path.latency, alone)
+        ends = _START + path.latency + of_all + _FILL + groups * self._shared_sums()
+        return ends + self.steps * step
+
     def _lds_bytes(self) -> float:
         """Bytes that go into the LDS in a step, and out of it."""
         tiling = self.tiling
+        if not tiling.stages:
+            return 0.0
         read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
         return (read + self._bytes_of(self.copied)) * tiling.k_step * self.gemm.intrinsic.blocks
 
