@@ -253,14 +253,31 @@ class _Terms:
         of the vector L1, computing goes on beside it, and that of a last step comes at the end.
         """
         gemm, chip, tiling = self.gemm, self.gemm.chip, self.tiling
-        each = max(self.l1, self.whole_bytes * self.missing * path.read)
+        asked = self._asked_bytes() / chip.l1_bytes_per_cycle
+        each = max(asked, self.whole_bytes * self.missing * path.read)
         lines = self.whole_bytes * self.missing / chip.l1_bytes
         sets = sets_of(gemm, tiling, self.copied, self.tiles)
-        # A wave asks for a step when it has computed the one that is so many sets before.
-        alone = (path.latency + each + self._computed(self.work, 1)) / sets
+        # A wave asks for a step when it has computed the one that is so many sets before, while
+        # others of its SIMD do the same at another time.
+        waves = max(1.0, tiling.wave_count * groups / chip.simds)
+        alone = (path.latency + (each + self._computed(self.work, 1)) / waves) / sets
         step = max(of_all, groups * each, groups * lines * path.latency, alone)
         ends = _START + path.latency + of_all + _FILL + groups * self._shared_sums()
         return ends + self.steps * step
+
+    def _asked_bytes(self) -> float:
+        """Bytes of lines that the loads of fragments of a step ask the vector L1 for."""
+        gemm, tiling = self.gemm, self.tiling
+        fragment, extents = tiling.k_pack * gemm.intrinsic.k, (gemm.m, gemm.n)
+        asked = 0.0
+        for read in gemm.reads:
+            rows = min(tiling.block[read.side], extents[read.side])
+            of_wave = read.asked_bytes(
+                rows / tiling.waves[read.side], tiling.k_step // tiling.k_waves, fragment,
+                gemm.chip.line_bytes,
+            )  # fmt: skip
+            asked += of_wave * tiling.wave_count
+        return asked
 
     def _lds_bytes(self) -> float:
         """Bytes that go into the LDS in a step, and out of it."""

@@ -16,9 +16,10 @@ from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import is_legal
 from mfmadsl.schedule.matrix_core.tiling.resources import natural_k_pack
 
+_ROWS = 16  # of the smallest tile that is as fast as others
 _COLUMNS = (32, 64, 128)  # of a wave
 _K_WAVES = (4, 8, 16)
-_REGISTER_STEPS = (1, 2, 4)  # of a wave, in a step along K
+_REGISTER_STEPS = (2, 4)  # of a wave, in a step along K
 _PARTS = (1, 2, 3, 4, 6, 8)  # in which workgroups share K
 _LEAST_STEPS = 2  # of a workgroup
 
@@ -27,12 +28,16 @@ def past_lds(gemm: GemmOnChip, one_launch: bool) -> Iterator[Tiling]:
     """The legal tilings of no stages that are worth a look: of a single tile of rows, where B is
     computed of what is loaded. Workgroups share K only where that takes `one_launch`."""
     intrinsic, chip = gemm.intrinsic, gemm.chip
-    if 1 not in gemm.made or gemm.m > intrinsic.m or intrinsic.blocks > 1 or gemm.statistics_rows:
+    if 1 not in gemm.made or not gemm.m <= intrinsic.m < 2 * max(_ROWS, gemm.m):
         return
-    k_pack = natural_k_pack(intrinsic)
+    if intrinsic.blocks > 1 or gemm.statistics_rows:
+        return
+    k_pack, together = natural_k_pack(intrinsic), _rows_of_place(gemm)
     for columns, waves, register_steps, split in product(
         _COLUMNS, _K_WAVES, _REGISTER_STEPS, _PARTS if one_launch else (1,)
     ):
+        if columns < together * intrinsic.n:
+            continue  # several lanes would take each word apart
         k_step = register_steps * k_pack * intrinsic.k * waves
         steps = ceil(gemm.k / k_step)
         if steps % split or steps // split < _LEAST_STEPS:
@@ -43,6 +48,12 @@ def past_lds(gemm: GemmOnChip, one_launch: bool) -> Iterator[Tiling]:
         )  # fmt: skip
         if is_legal(tiling, intrinsic, chip, gemm.k_bytes, steps, gemm.loads):
             yield tiling
+
+
+def _rows_of_place(gemm: GemmOnChip) -> float:
+    """How many columns of B a place of memory has, of the array that has most of it."""
+    stored = [each for read in gemm.reads if read.side == 1 for each in read.stored]
+    return 1 / max(stored, key=lambda each: each.k_bytes).per_row if stored else 1.0
 
 
 def check_past_lds(tiling: Tiling, intrinsic: Intrinsic, k: int | None, statistics: int) -> None:
