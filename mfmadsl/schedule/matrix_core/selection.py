@@ -138,7 +138,7 @@ def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> 
     together = _together(product, chip)
     return ProductShape(
         m, n, k, s, reads, product.element_bytes[2], loads, together, product.statistics_rows,
-        product.ends_plainly,
+        product.ends_plainly, past_lds=True,
     )  # fmt: skip
 
 

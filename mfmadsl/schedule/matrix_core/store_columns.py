@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import Parameter, Signature
 from math import gcd
 from types import ModuleType
 
@@ -110,11 +111,7 @@ def with_column(
     def at(*place: Expr) -> tuple[Expr, ...]:
         return *place[:column], of(place[column]), *place[column + 1 :]
 
-    found: dict[int, Callable[..., tuple[Expr, ...]]] = {
-        3: lambda a, b, c: at(a, b, c),
-        4: lambda a, b, c, d: at(a, b, c, d),
-        5: lambda a, b, c, d, e: at(a, b, c, d, e),
-        6: lambda a, b, c, d, e, f: at(a, b, c, d, e, f),
-        7: lambda a, b, c, d, e, f, g: at(a, b, c, d, e, f, g),
-    }
-    return found[axes]  # TVM counts their parameters
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    names = [Parameter(f"axis_{n}", kind) for n in range(axes)]
+    at.__signature__ = Signature(names)  # type: ignore[attr-defined]  # TVM counts them
+    return at

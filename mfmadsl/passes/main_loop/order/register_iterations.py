@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil, prod
 
-from tvm import tirx
 from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, For, ForKind, SeqStmt, Stmt, Var
 
 from mfmadsl.passes.main_loop.analysis.halves import sum_words
@@ -25,7 +24,6 @@ from mfmadsl.passes.main_loop.order.parts import Parts, in_other_registers, word
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import constant, elements_of, loads_of
-
 
 
 def register_iterations(parts: Parts) -> list[Stmt]:

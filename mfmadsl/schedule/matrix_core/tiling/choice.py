@@ -48,7 +48,8 @@ class ProductShape:
 
     Extents are None where they are known at run time only; an element of C has `result_bytes`, and
     a wave stores some of its columns `together`. Each workgroup adds up statistics of some rows. In
-    `one_launch` the last workgroup of a tile may add up what others have left.
+    `one_launch` the last workgroup of a tile may add up what others have left. Fragments may come
+    from memory, `past_lds`.
     """
 
     m: int | None
@@ -61,6 +62,7 @@ class ProductShape:
     together: ColumnsTogether = ANY_COLUMNS
     statistics_rows: int = 0
     one_launch: bool = False
+    past_lds: bool = False
 
     @property
     def k_bytes(self) -> KBytes:
@@ -209,7 +211,7 @@ def estimated(
                 if not shape.together.are_kept_by(variant, intrinsic):
                     continue
                 found.append((estimate(gemm, variant), variant))
-        if shape.k is not None:
+        if shape.past_lds and shape.k is not None:
             ways = past_lds(gemm, shape.one_launch)
             kept = (each for each in ways if shape.together.are_kept_by(each, intrinsic))
             found += [(estimate(gemm, each), each) for each in kept]

@@ -46,7 +46,9 @@ class MemoryRead:
         which a fragment has some: what changes within one takes a load for each, and each load asks
         for its lines anew."""
         found = 0.0
-        for each in self.stored or (SourceArray(self.k_bytes, 1.0, 1.0, self.together is not None),):
+        for each in self.stored or (
+            SourceArray(self.k_bytes, 1.0, 1.0, self.together is not None),
+        ):
             of_load = fragment if each.per_k * fragment >= 1 else depth
             found += each.line_bytes(rows, of_load, line) * depth / of_load
         return found

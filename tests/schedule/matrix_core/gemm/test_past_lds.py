@@ -23,14 +23,14 @@ SMALL = Tiling((16, 64), 64, (1, 1), "mfma_f32_16x16x16_f16", 2, stages=0)
 
 
 @pytest.mark.parametrize(("a_rows", "b_rows"), [(True, True), (False, False)])
-@pytest.mark.parametrize(("m", "n", "k"), [(16, 128, 512), (1, 128, 320), (19, 70, 299)])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 128, 320), (19, 70, 299)])
 def test_edges(m: int, n: int, k: int, a_rows: bool, b_rows: bool) -> None:
     kernel = run(Workload(m, n, k, a_rows=a_rows, b_rows=b_rows), SMALL)
     assert kernel.lds_bytes == 0
     assert "s_barrier" not in kernel.assembly
 
 
-@pytest.mark.parametrize(("split_k", "one_launch"), [(1, False), (2, False), (3, True)])
+@pytest.mark.parametrize(("split_k", "one_launch"), [(2, False), (3, True)])
 def test_parts_of_waves_and_of_workgroups(split_k: int, one_launch: bool) -> None:
     tiling = replace(SMALL, k_waves=4, k_step=128, split_k=split_k, one_launch=one_launch)
     run(Workload(5, 136, 5 * 128 + 3), tiling)
@@ -41,7 +41,6 @@ def test_parts_of_waves_and_of_workgroups(split_k: int, one_launch: bool) -> Non
     [
         ("int8", "gfx942", "mfma_i32_16x16x32_i8", 2),
         ("float64", "gfx90a", "mfma_f64_16x16x4_f64", 1),
-        ("bfloat16", "gfx950", "mfma_f32_16x16x32_bf16", 1),
     ],
 )
 def test_types(kind: str, arch: str, instruction: str, k_pack: int) -> None:
@@ -50,16 +49,16 @@ def test_types(kind: str, arch: str, instruction: str, k_pack: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "arch"),
+    ("name", "dtype", "arch", "columns"),
     [
-        ("awq", "float16", "gfx942"), ("awq", "bfloat16", "gfx950"), ("gptq", "bfloat16", "gfx942"),
-        ("q4f16", "float16", "gfx950"), ("mxfp4", "bfloat16", "gfx942"), ("int8", "float16", "gfx950"),
+        ("awq", "float16", "gfx942", 128),
+        ("gptq", "bfloat16", "gfx950", 64),
+        ("mxfp4", "float16", "gfx942", 32),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize("columns", [64, 128])
-def test_weights_of_few_bits(columns: int, name: str, dtype: str, arch: str) -> None:
-    """As many columns as a word has rows, half as many, and an end of K within a step."""
-    m, n, k, stored = 3, 264, 1152, FORMATS[name]
+)
+def test_weights_of_few_bits(name: str, dtype: str, arch: str, columns: int) -> None:
+    """A lane has as many columns as a word of AWQ has rows; K ends within a step."""
+    m, n, k, stored = 3, 136, 384, FORMATS[name]
     group = stored.group or k
     arrays = random_weights(np.random.default_rng(0), stored, n, k, group, dtype)
     a = np.random.default_rng(1).integers(-4, 5, (m, k)).astype(numpy_type(dtype))
@@ -67,7 +66,7 @@ def test_weights_of_few_bits(columns: int, name: str, dtype: str, arch: str) -> 
     short = {"float16": "f16", "bfloat16": "bf16"}[dtype]
     own = ("16x16x16", 2) if arch == "gfx942" else ("16x16x32", 1)
     tiling = replace(
-        SMALL, block=(16, columns), k_waves=4, k_step=256, instruction=f"mfma_f32_{own[0]}_{short}",
+        SMALL, block=(16, columns), k_waves=2, k_step=128, instruction=f"mfma_f32_{own[0]}_{short}",
         k_pack=own[1],
     )  # fmt: skip
     kernel = mfmadsl.build(gemm_schedule(workload, arch=arch, tiling=tiling), arch)
