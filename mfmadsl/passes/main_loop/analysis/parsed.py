@@ -134,16 +134,12 @@ def main_loop(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> MainLoo
     others = [store_of(s) for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
     if not copies:
         raise NotUnderstoodError("it has no copies into the LDS")
-    past_lds = {scope_of(store_of(s).buffer) == "local" for s in copies}
-    if past_lds == {True, False}:
-        raise NotUnderstoodError("some of its copies are into the LDS, and others into registers")
+    _check_targets(loop, [store_of(s) for s in copies])
     _check_order(statements, kinds)
     kinds = [kind for kind in kinds if kind != "copy"]
-    if ("read" in kinds) == (True in past_lds):
-        wrong = "reads of the LDS, which it does not fill" if True in past_lds else "no reads of it"
-        raise NotUnderstoodError(f"it has {wrong}")
-    if not any(instructions.has(s.value) for s in others):
-        raise NotUnderstoodError("it has no matrix instruction")
+    has_reads = "read" in kinds or not _stages(loop)
+    if not has_reads or not any(instructions.has(s.value) for s in others):
+        raise NotUnderstoodError("it has no reads of the LDS, or no matrix instruction")
     steps = register_steps(
         others, kinds, kernel.lane, kernel.reads, kernel.chip.wave_size, instructions
     )
@@ -152,6 +148,20 @@ def main_loop(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> MainLoo
     if read - copied:
         raise NotUnderstoodError("it reads LDS that it does not fill")
     return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps), instructions)
+
+
+def _stages(loop: For) -> int:
+    """How many tiles of each operand there are in the LDS."""
+    return int((loop.annotations or {}).get(PIPELINE, 1))
+
+
+def _check_targets(loop: For, copies: Sequence[BufferStore]) -> None:
+    """Copies are into the LDS, or where it has no stages into registers."""
+    for store in copies:
+        if (scope_of(store.buffer) == "local") == bool(_stages(loop)):
+            raise NotUnderstoodError(
+                f"`{store.buffer.name}[...] = {store.value}` has no place in it"
+            )
 
 
 def _check_order(statements: Sequence[Stmt], kinds: Sequence[str]) -> None:

@@ -59,9 +59,9 @@ class _RegisterIterations:
         out: list[Stmt] = [AllocBuffer(each) for own in self.sets for each in own.values()]
         out += [AllocBuffer(each) for each in self._fragments()]
         out += parts.entry()
-        for t in range(sets):
-            out += self._loaded(parts.number(t), t)
-            if not t:
+        for number in range(sets):
+            out += self._loaded(parts.number(number), number)
+            if not number:
                 out += parts.filled()
             out.append(device.keep_order())
         rounds = max(0, count - sets - parts.last_first) // sets
@@ -72,16 +72,17 @@ class _RegisterIterations:
         if rounds:
             variable = Var("round", parts.dtype)
             body: list[Stmt] = []
-            for n in range(sets):
-                t = variable * parts.number(sets) + parts.number(n + first)
-                body += self._iteration(t, n + first, True)
-            whole = parts.number(0), parts.number(rounds)
-            out.append(For(variable, *whole, ForKind.SERIAL, SeqStmt(body)))
-        for t in range(rounds * sets + first, count):
-            out += self._iteration(parts.number(t), t, t + sets < count)
+            for number in range(first, first + sets):
+                t = variable * parts.number(sets) + parts.number(number)
+                body += self._iteration(t, number, True)
+            ends = parts.number(0), parts.number(rounds)
+            out.append(For(variable, *ends, ForKind.SERIAL, SeqStmt(body)))
+        for number in range(rounds * sets + first, count):
+            out += self._iteration(parts.number(number), number, number + sets < count)
         return out
 
     def _fragments(self) -> list[Buffer]:
+        """What the loop itself does not allocate of them."""
         known = {a.buffer.__chandle__() for a in self.parts.traffic.main.allocations}
         made = {put.buffer.__chandle__(): put.buffer for put in self.parts.traffic.puts}
         return [each for handle, each in made.items() if handle not in known]

@@ -19,7 +19,8 @@ from mfmadsl.schedule.matrix_core.tiling.resources import natural_k_pack
 _ROWS = 16  # of the smallest tile that is as fast as others
 _COLUMNS = (32, 64, 128)  # of a wave
 _K_WAVES = (4, 8, 16)
-_REGISTER_STEPS = (2, 4)  # of a wave, in a step along K
+_REGISTER_STEPS = (1, 2, 4)  # of a wave, in a step along K
+_LEAST_ELEMENTS = 64  # of B, that a lane computes in a step: they share scales and zero points
 _PARTS = (1, 2, 3, 4, 6, 8)  # in which workgroups share K
 _LEAST_STEPS = 2  # of a workgroup
 
@@ -38,6 +39,8 @@ def past_lds(gemm: GemmOnChip, one_launch: bool) -> Iterator[Tiling]:
     ):
         if columns < together * intrinsic.n:
             continue  # several lanes would take each word apart
+        if columns * register_steps * k_pack * intrinsic.k < _LEAST_ELEMENTS * intrinsic.wave_size:
+            continue
         k_step = register_steps * k_pack * intrinsic.k * waves
         steps = ceil(gemm.k / k_step)
         if steps % split or steps // split < _LEAST_STEPS:
