@@ -156,7 +156,7 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
     """The tiling that should take the least time.
 
     Of tilings that are about as fast as the fastest, those that read about the least, with most
-    waves along K, and of these the fastest. Workgroups share K where that is clearly faster: the
+    waves along K if these meet in each step, and of these the fastest. Workgroups share K where that is clearly faster: the
     estimate favours it.
     """
     whole = [pair for pair in found if pair[1].split_k == 1]
@@ -164,9 +164,10 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
         found = whole
     found = _least(found, lambda pair: pair[0].seconds, _ABOUT)
     found = _least(found, lambda pair: pair[0].read, _READS)
-    # The formula does not know what more waves hide, but what it costs to add up their sums.
-    most = max(tiling.k_waves for _, tiling in found)
-    found = [pair for pair in found if pair[1].k_waves == most]
+    # The formula does not know what more waves hide that meet at barriers, but what it costs to add
+    # up their sums.
+    most = max((tiling.k_waves for _, tiling in found if tiling.stages), default=0)
+    found = [pair for pair in found if not pair[1].stages or pair[1].k_waves == most]
     found = _least(found, lambda pair: pair[0].seconds, _SAME)
     return min(found, key=lambda pair: (pair[0].read, pair[0].unlimited))[1]
 
