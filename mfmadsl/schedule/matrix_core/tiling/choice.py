@@ -157,8 +157,12 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
 
     Of tilings that are about as fast as the fastest, those that read about the least, with most
     waves along K if these meet in each step, and of these the fastest. Workgroups share K where
-    that is clearly faster: the estimate favours it.
+    that is clearly faster: the estimate favours it. Fragments come past the LDS where the formula
+    can tell that this is faster.
     """
+    staged = [pair for pair in found if pair[1].stages]
+    if staged and min(e.seconds for e, _ in staged) <= _SAME * min(e.seconds for e, _ in found):
+        found = staged
     whole = [pair for pair in found if pair[1].split_k == 1]
     if whole and min(e.seconds for e, _ in whole) <= _SPLIT * min(e.seconds for e, _ in found):
         found = whole
@@ -169,8 +173,7 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
     most = max((tiling.k_waves for _, tiling in found if tiling.stages), default=0)
     found = [pair for pair in found if not pair[1].stages or pair[1].k_waves == most]
     found = _least(found, lambda pair: pair[0].seconds, _SAME)
-    # Where the formula cannot tell, tiles in the LDS: they take fewer registers.
-    return min(found, key=lambda p: (not p[1].stages, p[0].read, p[0].unlimited))[1]
+    return min(found, key=lambda pair: (pair[0].read, pair[0].unlimited))[1]
 
 
 def _least(
