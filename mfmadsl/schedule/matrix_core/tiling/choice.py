@@ -157,11 +157,11 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
 
     Of tilings that are about as fast as the fastest, those that read about the least, with most
     waves along K if these meet in each step, and of these the fastest. Workgroups share K where
-    that is clearly faster: the estimate favours it. Fragments come past the LDS where the formula
-    can tell that this is faster.
+    that is clearly faster: the estimate favours it. Fragments come past the LDS where that is
+    more than about as fast.
     """
     staged = [pair for pair in found if pair[1].stages]
-    if staged and min(e.seconds for e, _ in staged) <= _SAME * min(e.seconds for e, _ in found):
+    if staged and min(e.seconds for e, _ in staged) <= _ABOUT * min(e.seconds for e, _ in found):
         found = staged
     whole = [pair for pair in found if pair[1].split_k == 1]
     if whole and min(e.seconds for e, _ in whole) <= _SPLIT * min(e.seconds for e, _ in found):
