@@ -15,10 +15,11 @@ class Tiling:
     holds in the LDS at a time. `instruction` names the matrix instruction, and `k_pack` says how
     many of them one LDS read feeds. `swizzle` keeps the LDS free of bank conflicts. `stages` is how
     many tiles of each operand there are in the LDS: while one is multiplied, the others are on
-    their way. `split_k` workgroups share a tile's K; `persistent` workgroups walk over the tiles,
-    which follow each other in blocks of `group` rows. Of each step of K `k_waves` times as many
-    waves take a part, and add up their sums in the LDS at the end. What the workgroups of a split K
-    have found, the last one of a tile adds up in `one_launch`, or else a second kernel.
+    their way; with none, waves load from memory what they multiply. `split_k` workgroups share a
+    tile's K; `persistent` workgroups walk over the tiles, which follow each other in blocks of
+    `group` rows. Of each step of K `k_waves` times as many waves take a part, and add up their sums
+    in the LDS at the end. What the workgroups of a split K have found, the last one of a tile adds
+    up in `one_launch`, or else a second kernel.
 
     `overlap` says what comes while the matrix cores work: `nothing`; the next step's `loads` from
     memory; with those the next register step's `fragments` from the LDS; or `all` of it, spread

@@ -45,7 +45,7 @@ REMARK = "mfmadsl.remark"
 
 _MOST = (1 << 31) - 1
 _NUMBERS = {
-    PIPELINE: (1, 4), SWIZZLE: (0, 1), AHEAD: (0, 1), MOVING_EDGES: (0, 1),
+    PIPELINE: (0, 4), SWIZZLE: (0, 1), AHEAD: (0, 1), MOVING_EDGES: (0, 1),
     GROUP: (1, _MOST), DIES: (1, _MOST), WORKGROUPS: (1, _MOST), BLOCKS_AT_A_TIME: (1, _MOST),
 }  # fmt: skip
 

@@ -84,7 +84,7 @@ def kernel() -> dict[str, Any]:
 def _tiling() -> dict[str, Any]:
     """The fields of `Tiling`, and where they are from."""
     pair = several(2, POSITIVE)
-    numbers = ("k_step", "k_pack", "stages", "split_k", "group", "k_waves")
+    numbers = ("k_step", "k_pack", "split_k", "group", "k_waves")
     flags = ("swizzle", "persistent", "transposing_reads", "one_launch")
     return exactly(
         block=pair,
@@ -92,6 +92,7 @@ def _tiling() -> dict[str, Any]:
         instruction=STRING,
         overlap=one_of(*OVERLAPS),
         source=one_of("formula", "tuned", "given"),
+        stages=NATURAL,
         **dict.fromkeys(numbers, POSITIVE),
         **dict.fromkeys(flags, BOOLEAN),
     )

@@ -18,6 +18,7 @@ from mfmadsl.schedule.matrix_core.stage import (
     copy_to_lds,
     lies_turned,
     load_fragments,
+    load_from_memory,
     store_by_lanes,
 )
 from mfmadsl.schedule.matrix_core.store_columns import (
@@ -25,6 +26,7 @@ from mfmadsl.schedule.matrix_core.store_columns import (
     columns_of,
     lies_across,
     take_in_turn,
+    with_column,
 )
 from mfmadsl.schedule.product.epilogue import add_up_waves, fold_epilogue, fold_into_total
 from mfmadsl.schedule.product.last_workgroup import CutTotal, fold_into_last
@@ -59,26 +61,11 @@ class Builder:
         if of_waves is not None:
             sch.set_scope(main, 0, "shared")
         orders = Columns(tile.M, 1), columns
-        tiles = [
-            copy_to_lds(
-                sch,
-                outer,
-                place,
-                read,
-                orders[read.side],
-                k_step,
-                tiling,
-                self.chip,
-                blocks,
-                number(self.product.extents[1 + read.side]),
-            )
-            for place, read in enumerate(reads)
-        ]
-        for place, (read, staged) in enumerate(zip(reads, tiles, strict=True)):
-            load_fragments(sch, outer, place, read, tile, register_step, staged)
+        tiles = self._bring(outer, tile, orders, k_step, register_step)
         sums = sch.cache_write(outer, 0, "warp")
         if columns.in_turn:
-            sch.transform_layout(sums, ("write", 0), lambda s, i, j: (s, i, columns.column(j)))
+            axes = len(sch.get(sums).iter_vars)
+            sch.transform_layout(sums, ("write", 0), with_column(columns.column, axes, axes - 1))
         sch.reverse_compute_at(sums, wave, preserve_unit_loops=True)
         init = sch.decompose_reduction(outer, k_step)
         store_by_lanes(sch, sums, tile, columns)
@@ -92,6 +79,36 @@ class Builder:
         self._finish(result, total)
         self._annotate(k_step, tiles)
 
+    def _bring(
+        self, outer: SBlockRV, tile: ModuleType, orders: Sequence[Columns], k_step: LoopRV,
+        register_step: LoopRV,
+    ) -> list[Staged]:  # fmt: skip
+        """Bring what a block of one instruction's tile reads into registers, by way of the LDS
+        where there is a stage: what lies in it."""
+        sch, reads, tiling = self.sch, self.product.reads, self.tiling
+        if not tiling.stages:
+            for place, read in enumerate(reads):
+                load_from_memory(sch, outer, place, read, orders[read.side], tile, k_step)
+            return []
+        tiles = [
+            copy_to_lds(
+                sch,
+                outer,
+                place,
+                read,
+                orders[read.side],
+                k_step,
+                tiling,
+                self.chip,
+                self.intrinsic.blocks,
+                number(self.product.extents[1 + read.side]),
+            )
+            for place, read in enumerate(reads)
+        ]
+        for place, (read, staged) in enumerate(zip(reads, tiles, strict=True)):
+            load_fragments(sch, outer, place, read, tile, register_step, staged)
+        return tiles
+
     def _finish(self, result: SBlockRV, total: SBlockRV | None) -> None:
         """Fold what follows into the block that stores the result, or that adds up its parts."""
         tiling = self.tiling
@@ -104,18 +121,22 @@ class Builder:
             fold_into_total(self.sch, total)
 
     def _columns(self, total: SBlockRV | None, tile: ModuleType) -> Columns:
-        """The order in which tiles take columns of C: in turn only what they store as it is."""
+        """The order in which tiles take columns of C: in turn only what they store as it is, or
+        what they load from memory, of which a lane has neighbours."""
         tiling, rows = self.tiling, self.tiling.block[1]
-        turned = any(
+        loads = not tiling.stages
+        turned = not loads and any(
             lies_turned(each.memory, tiling, self.chip, each.size, rows)
             for each in self.product.reads
             if each.side == 1
         )
-        if total is not None or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
+        parted = total is not None and not loads
+        if parted or self.intrinsic.blocks > 1 or turned or not lies_across(tile):
             return Columns(tile.N, 1)
         columns = number(self.product.extents[2])
         tiles = tiling.wave_tile[1] // tile.N
-        return columns_of(self.product.result, columns, tiles, tile.N, self.chip.line_bytes)
+        line = self.chip.line_bytes
+        return columns_of(self.product.result, columns, tiles, tile.N, line, all_of_them=loads)
 
     def _parts(self) -> tuple[SBlockRV | None, SBlockRV | None, SBlockRV]:
         """(the block that adds up the parts of K of workgroups, that which adds up those of their

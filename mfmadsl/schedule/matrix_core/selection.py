@@ -24,6 +24,7 @@ from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling, check_values, of_plain_numbers
+from mfmadsl.schedule.matrix_core.tiling.past_lds import check_past_lds
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, KBytes, Loads
 from mfmadsl.schedule.matrix_core.tiling.tuned import key_of, tuned_tilings
@@ -41,7 +42,7 @@ def selected(
     """
     if tiling is not None:
         intrinsic = instruction_of(product, asked, tiling, chip)
-        check_values(tiling)
+        check_values(tiling, least_stages=0)
         tiling = of_plain_numbers(tiling)
         _check(product, intrinsic, tiling, chip)
         return intrinsic, tiling
@@ -137,7 +138,7 @@ def _shape(product: Product, alike: Sequence[Intrinsic], chip: Architecture) -> 
     together = _together(product, chip)
     return ProductShape(
         m, n, k, s, reads, product.element_bytes[2], loads, together, product.statistics_rows,
-        product.ends_plainly,
+        product.ends_plainly, past_lds=True,
     )  # fmt: skip
 
 
@@ -178,7 +179,8 @@ def _check(product: Product, intrinsic: Intrinsic, tiling: Tiling, chip: Archite
     """Raise ScheduleError for a tiling that is not legal for the product."""
     k = number(product.extents[3])
     steps = None if k is None else -(-k // tiling.k_step)
-    check_tiling(tiling, intrinsic, chip, _k_bytes(product), steps)
+    check_tiling(tiling, intrinsic, chip, _k_bytes(product), steps, least_stages=0)
+    check_past_lds(tiling, intrinsic, k, product.statistics_rows)
     if tiling.one_launch and not product.ends_plainly:
         raise ScheduleError(NEEDS_ALL_OF_C)
     _together(product, chip).check(tiling, intrinsic)

@@ -251,6 +251,29 @@ def load_fragments(
     load_shuffled(sch, registers, staged.shuffle, tiles, loops, by_rows)
 
 
+def load_from_memory(
+    sch: Schedule, block: SBlockRV, place: int, read: BlockRead, order: Columns, tile: ModuleType,
+    step: LoopRV,
+) -> None:  # fmt: skip
+    """Load what a block reads, [s, rows, k], from memory into registers in each step along K: each
+    lane the elements that the instruction takes of it. What computes the operand is inlined."""
+    registers = sch.cache_read(block, place, "warp")
+    if order.in_turn:
+        sch.transform_layout(registers, ("read", 0), lambda s, row, k: (s, order.column(row), k))
+    sch.compute_at(registers, step, preserve_unit_loops=True)
+    inline_producers(sch, registers)
+    rows, columns = (tile.M, tile.N)[read.side], int(tile.K * read.columns)
+    index_map = getattr(tile, f"index_map_{read.name}{'_transposed' if read.side else ''}")
+    tiles, loops = tiled(sch, registers, tile, rows, columns)
+    sch.transform_layout(registers, ("write", 0), of_tile(index_map, 3, blocks_of(tile) > 1))
+    slot = getattr(tile, f"{read.name.lower()}_slot")
+    by_rows = slot if read.side == 0 else lambda row, k: slot(k, row)
+    lane, register = per_lane(sch, loops, by_rows)
+    sch.bind(lane, "threadIdx.x")
+    for loop in (*tiles, *([] if register is None else [register])):
+        sch.unroll(loop)
+
+
 def store_by_lanes(sch: Schedule, sums: SBlockRV, tile: ModuleType, columns: Columns) -> None:
     """Store C from registers, each lane the elements that it holds, neighbours together."""
     tiles, loops = tiled(sch, sums, tile, tile.M, tile.N)

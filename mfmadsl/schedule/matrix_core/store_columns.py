@@ -8,8 +8,9 @@ the LDS in that order, so that all else is as it was: only what fetches B and wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from inspect import Parameter, Signature
 from math import gcd
 from types import ModuleType
 
@@ -59,17 +60,19 @@ class Columns:
 
 
 def columns_of(
-    c: Memory, extent: Extent | None, tiles: int, width: int, line_bytes: int
-) -> Columns:
+    c: Memory, extent: Extent | None, tiles: int, width: int, line_bytes: int,
+    all_of_them: bool = False,
+) -> Columns:  # fmt: skip
     """The order for a wave that has so many tiles of `width` columns side by side.
 
-    As many take their columns in turn as it takes to fill cache lines, by words at least. It is the
+    As many take their columns in turn as it takes to fill cache lines, by words at least, or all of
+    them. It is the
     order of the matrix where neighbours in a row of C do not lie together, where what a lane stores
     together may go past the edge of the matrix, and where there is but one group of such tiles.
     """
     if c.axis != "j" or not isinstance(extent, int) or not isinstance(c.run, int):
         return Columns(width, 1)
-    wanted = max(line_bytes // (width * c.size), _WORD // c.size, 1)
+    wanted = tiles if all_of_them else max(line_bytes // (width * c.size), _WORD // c.size, 1)
     count = gcd(tiles, wanted, extent, c.run)
     # TVM does not see that places of a single group are those of its columns in turn.
     while count > 1 and extent <= width * count:
@@ -86,12 +89,29 @@ def lies_across(tile: ModuleType) -> bool:
 def take_in_turn(
     sch: Schedule, product: SBlockRV, of_columns: Sequence[int], columns: Columns
 ) -> None:
-    """Let a product [s, i, j, k] go through columns in that order.
+    """Let a product [..., s, i, j, k...], of parts of K if there are axes before, go through
+    columns in that order.
 
     So does what it reads `of_columns`, B[s, j, k], and C, as it has them: who copies them brings
     them back into the order of the matrix.
     """
+    axes, lead = len(sch.get(product).iter_vars), len(sch.get(product).writes[0].region)
     for place in of_columns:
         sch.transform_layout(product, ("read", place), lambda s, j, k: (s, columns.place(j), k))
-    sch.transform_layout(product, ("write", 0), lambda s, i, j: (s, i, columns.place(j)))
-    sch.transform_block_layout(product, lambda s, i, j, k: (s, i, columns.place(j), k))
+    own = with_column(columns.place, lead, lead - 1)
+    sch.transform_layout(product, ("write", 0), own)
+    sch.transform_block_layout(product, with_column(columns.place, axes, lead - 1))
+
+
+def with_column(
+    of: Callable[[Expr], Expr], axes: int, column: int
+) -> Callable[..., tuple[Expr, ...]]:
+    """The index map of so many axes that changes the column, the axis with that number."""
+
+    def at(*place: Expr) -> tuple[Expr, ...]:
+        return *place[:column], of(place[column]), *place[column + 1 :]
+
+    kind = Parameter.POSITIONAL_OR_KEYWORD
+    names = [Parameter(f"axis_{n}", kind) for n in range(axes)]
+    at.__signature__ = Signature(names)  # type: ignore[attr-defined]  # TVM counts them
+    return at

@@ -38,9 +38,9 @@ def _has(sch: Any, name: str) -> bool:
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("mfmadsl.pipeline", 0, "is a number from 1 to 4, not 0"),
-        ("mfmadsl.pipeline", 5, "is a number from 1 to 4, not 5"),
-        ("mfmadsl.pipeline", "yes", "is a number from 1 to 4, not yes"),
+        ("mfmadsl.pipeline", -1, "is a number from 0 to 4, not -1"),
+        ("mfmadsl.pipeline", 5, "is a number from 0 to 4, not 5"),
+        ("mfmadsl.pipeline", "yes", "is a number from 0 to 4, not yes"),
         ("mfmadsl.swizzle", 2, "is 0 or 1, not 2"),
         ("mfmadsl.edges", 3, "is names of tiles, not 3"),
         ("mfmadsl.grid.group", 0, "is a number from 1 to 2^31 - 1, not 0"),

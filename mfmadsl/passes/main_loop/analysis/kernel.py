@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, prod
 
 from tvm.sym import Analyzer
-from tvm.tirx import PrimFunc, Var
+from tvm.tirx import AttrStmt, PrimFunc, Var
 
 from mfmadsl.model import Architecture, Read
 from mfmadsl.passes.main_loop.analysis.matrix import MatrixInstructions
 from mfmadsl.passes.main_loop.analysis.register_use import RegisterUse
+from mfmadsl.passes.tir.expression import constant
+from mfmadsl.passes.tir.walk import walk
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,18 @@ class EnclosingKernel:
         """threadIdx.x, if that is a wave's lane."""
         is_lane = self.threads.extents.get("threadIdx.x") == self.chip.wave_size
         return self.threads.variables.get("threadIdx.x") if is_lane else None
+
+    @cached_property
+    def groups(self) -> int:
+        """How many workgroups there are; one for an extent that is known at the launch only."""
+        found = [1]
+
+        def thread(node: AttrStmt) -> None:
+            if node.attr_key == "thread_extent" and node.node.thread_tag.startswith("blockIdx"):
+                found.append(constant(node.value) or 1)
+
+        walk(self.function.body, (AttrStmt, thread))
+        return prod(found)
 
     @property
     def registers(self) -> int:

@@ -35,7 +35,7 @@ from mfmadsl.passes.main_loop.analysis.register_step import RegisterStep, regist
 from mfmadsl.passes.main_loop.analysis.unrolled import kind_of, store_of, unrolled
 from mfmadsl.passes.tir.annotation import PIPELINE
 from mfmadsl.passes.tir.error import NotUnderstoodError
-from mfmadsl.passes.tir.expression import constant, loads_of
+from mfmadsl.passes.tir.expression import constant, loads_of, scope_of
 from mfmadsl.passes.tir.rewrite import with_body
 from mfmadsl.passes.tir.walk import mapped, walk
 
@@ -134,9 +134,11 @@ def main_loop(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> MainLoo
     others = [store_of(s) for s, kind in zip(statements, kinds, strict=True) if kind != "copy"]
     if not copies:
         raise NotUnderstoodError("it has no copies into the LDS")
+    _check_targets(loop, [store_of(s) for s in copies])
     _check_order(statements, kinds)
     kinds = [kind for kind in kinds if kind != "copy"]
-    if "read" not in kinds or not any(instructions.has(s.value) for s in others):
+    has_reads = "read" in kinds or not _stages(loop)
+    if not has_reads or not any(instructions.has(s.value) for s in others):
         raise NotUnderstoodError("it has no reads of the LDS, or no matrix instruction")
     steps = register_steps(
         others, kinds, kernel.lane, kernel.reads, kernel.chip.wave_size, instructions
@@ -146,6 +148,20 @@ def main_loop(kernel: EnclosingKernel, loop: For, analyzer: Analyzer) -> MainLoo
     if read - copied:
         raise NotUnderstoodError("it reads LDS that it does not fill")
     return MainLoop(loop, tuple(own.values()), tuple(copies), tuple(steps), instructions)
+
+
+def _stages(loop: For) -> int:
+    """How many tiles of each operand there are in the LDS."""
+    return int((loop.annotations or {}).get(PIPELINE, 1))
+
+
+def _check_targets(loop: For, copies: Sequence[BufferStore]) -> None:
+    """Copies are into the LDS, or where it has no stages into registers."""
+    for store in copies:
+        if (scope_of(store.buffer) == "local") == bool(_stages(loop)):
+            raise NotUnderstoodError(
+                f"`{store.buffer.name}[...] = {store.value}` has no place in it"
+            )
 
 
 def _check_order(statements: Sequence[Stmt], kinds: Sequence[str]) -> None:

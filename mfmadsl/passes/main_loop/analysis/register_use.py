@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from math import ceil
+
+from mfmadsl.model import Architecture
 
 MANY_ITERATIONS = 4
 """For so many it is worth it to have the loads of two in flight."""
@@ -12,6 +15,28 @@ FEW_WORDS = 40
 
 FROM_MEMORY = 3
 """Times as long loads are taken to come from memory as from the L2."""
+
+OTHERS_PAST_LDS = 48
+"""Registers of a lane for addresses and fragments, beside sums and loads that pass the LDS."""
+
+_LEAST_SETS, _MOST_SETS = 2, 4
+_WORD = 4
+
+
+def register_sets(words: int, waves: int, groups: int, sums: int, chip: Architecture) -> int:
+    """Of how many iterations a wave has the loads in flight, past the LDS, in sets of registers.
+
+    An iteration's have so many `words` of a lane, and a workgroup so many `waves`; there are so
+    many `groups` on the chip, and `sums` take registers, too. Two sets at least, so that a wave
+    loads while it computes; and the least for which the vector L1 has all its lines under way while
+    each SIMD computes with one wave: more would have all waves wait for what the first ones need
+    last.
+    """
+    here = ceil(waves / chip.simds) * max(1, ceil(groups / chip.compute_units))
+    of_wave = chip.simds * max(1, words) * _WORD * chip.wave_size
+    wanted = ceil((chip.l1_bytes / of_wave + 1) / here)
+    budget = chip.registers // max(1, ceil(waves / chip.simds)) - sums - OTHERS_PAST_LDS
+    return max(1, min(_MOST_SETS, max(_LEAST_SETS, wanted), budget // max(1, words)))
 
 
 class RegisterUse(IntEnum):

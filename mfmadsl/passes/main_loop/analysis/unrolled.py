@@ -127,6 +127,8 @@ def kind_of(statement: BufferStore) -> str:
     """What a statement does: "copy", "read" or "compute"."""
     target = scope_of(statement.buffer)
     sources = {scope_of(load.source) for load in loads_of(statement.value)}
+    if target == "local" and sources == {"global"}:
+        return "copy"
     if target == "shared" and (not sources or "global" in sources):
         return "copy"
     if target == "local" and sources <= {"local"}:

@@ -167,10 +167,10 @@ class Fetch:
         buffer = self.run[0].buffer
         return buffer.data, origin, bytes_of(buffer), offset, step
 
-    def another_registers(self) -> tirx.Buffer:
-        """Registers like its own."""
+    def another_registers(self, name: str = "_odd") -> tirx.Buffer:
+        """Registers like its own, with their name and another one behind it."""
         own = self.registers
-        return tirx.decl_buffer(own.shape, own.dtype, f"{own.name}_odd", scope="local")
+        return tirx.decl_buffer(own.shape, own.dtype, own.name + name, scope="local")
 
     def allocations(self) -> list[AllocBuffer]:
         """The statements that allocate its registers."""

@@ -104,7 +104,8 @@ def traffic_of(kernel: EnclosingKernel, loop: For, stages: int) -> Traffic:
     loose = {e.buffer.__chandle__() for e in elements if e.buffer.name in named}
     facts = _facts(kernel, loop, analyzer, gathered)
     neighbouring = neighbours(elements)
-    swizzles = swizzles_of(kernel, main, neighbouring) if int(annotations.get(SWIZZLE, 1)) else {}
+    swizzled = stages and int(annotations.get(SWIZZLE, 1))
+    swizzles = swizzles_of(kernel, main, neighbouring) if swizzled else {}
     places = Places(swizzles, counts, kernel.lean)
     fetches, home = _fetches(elements, facts, loose)
     puts = [

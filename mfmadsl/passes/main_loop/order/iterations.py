@@ -39,6 +39,7 @@ from mfmadsl.passes.main_loop.moves.fetch import Fetch
 from mfmadsl.passes.main_loop.order.direct_iterations import direct_iterations
 from mfmadsl.passes.main_loop.order.instruction_order import Piece
 from mfmadsl.passes.main_loop.order.parts import Parts, Tiles, in_other_registers
+from mfmadsl.passes.main_loop.order.register_iterations import register_iterations
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import constant
 
@@ -52,7 +53,9 @@ class Iterations(Parts):
 
     def emit(self) -> SeqStmt:
         """The statements that stand in place of the loop."""
-        if not self.overlap.loads:
+        if not self.stages:
+            body = register_iterations(self)
+        elif not self.overlap.loads:
             body = self._one_by_one()
         elif not self.overlap.fragments:
             body = self._loads_ahead()

@@ -167,7 +167,7 @@ class Parts:
         tiles = {put.buffer.__chandle__(): put.buffer for put in self.traffic.puts}.values()
         resident = chip.lds_bytes // max(1, sum(map(known_bytes, tiles)) * self.stages)
         lines = chip.l1_bytes // max(1, resident)
-        own = [_words(fetch) * WORD * threads for fetch in self.fetches_in_order]
+        own = [words(fetch) * WORD * threads for fetch in self.fetches_in_order]
         coming = sum(own) / chip.l1_bytes * FROM_MEMORY * chip.l2_latency
         as_they_are = all(put.is_plain and put.is_straight for put in self.traffic.puts)
         have_lines = sum(own) < chip.l1_bytes if as_they_are else sum(own) <= chip.l1_bytes
@@ -191,8 +191,8 @@ class Parts:
         if self.traffic.kernel.register_use is not RegisterUse.TWO_AHEAD:
             return False
         count = constant(self.loop.extent)
-        words = sum(map(_words, self.traffic.fetches))
-        return count is not None and count >= MANY_ITERATIONS and words <= FEW_WORDS
+        needed = sum(map(words, self.traffic.fetches))
+        return count is not None and count >= MANY_ITERATIONS and needed <= FEW_WORDS
 
     @cached_property
     def copies_only(self) -> bool:
@@ -302,7 +302,7 @@ def in_other_registers(statements: Sequence[Stmt], registers: Mapping[int, Buffe
     return [mapped(each, (TensorLoad, loaded), (BufferStore, stored)) for each in statements]
 
 
-def _words(fetch: Fetch) -> int:
+def words(fetch: Fetch) -> int:
     """Registers of a thread that a fetch fills."""
     return constant(fetch.registers.shape[0]) or 0
 

@@ -19,6 +19,7 @@ from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import is_legal, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.occupancy import has_registers, resident
 from mfmadsl.schedule.matrix_core.tiling.offered import in_stages
+from mfmadsl.schedule.matrix_core.tiling.past_lds import past_lds
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
@@ -47,7 +48,8 @@ class ProductShape:
 
     Extents are None where they are known at run time only; an element of C has `result_bytes`, and
     a wave stores some of its columns `together`. Each workgroup adds up statistics of some rows. In
-    `one_launch` the last workgroup of a tile may add up what others have left.
+    `one_launch` the last workgroup of a tile may add up what others have left. Fragments may come
+    from memory, `past_lds`.
     """
 
     m: int | None
@@ -60,6 +62,7 @@ class ProductShape:
     together: ColumnsTogether = ANY_COLUMNS
     statistics_rows: int = 0
     one_launch: bool = False
+    past_lds: bool = False
 
     @property
     def k_bytes(self) -> KBytes:
@@ -153,17 +156,22 @@ def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
     """The tiling that should take the least time.
 
     Of tilings that are about as fast as the fastest, those that read about the least, with most
-    waves along K, and of these the fastest. Workgroups share K where that is clearly faster: the
-    estimate favours it.
+    waves along K if these meet in each step, and of these the fastest. Workgroups share K where
+    that is clearly faster: the estimate favours it. Fragments come past the LDS where that is
+    more than about as fast.
     """
+    staged = [pair for pair in found if pair[1].stages]
+    if staged and min(e.seconds for e, _ in staged) <= _ABOUT * min(e.seconds for e, _ in found):
+        found = staged
     whole = [pair for pair in found if pair[1].split_k == 1]
     if whole and min(e.seconds for e, _ in whole) <= _SPLIT * min(e.seconds for e, _ in found):
         found = whole
     found = _least(found, lambda pair: pair[0].seconds, _ABOUT)
     found = _least(found, lambda pair: pair[0].read, _READS)
-    # The formula does not know what more waves hide, but what it costs to add up their sums.
-    most = max(tiling.k_waves for _, tiling in found)
-    found = [pair for pair in found if pair[1].k_waves == most]
+    # The formula does not know what more waves hide that meet at barriers, but what it costs to add
+    # up their sums.
+    most = max((tiling.k_waves for _, tiling in found if tiling.stages), default=0)
+    found = [pair for pair in found if not pair[1].stages or pair[1].k_waves == most]
     found = _least(found, lambda pair: pair[0].seconds, _SAME)
     return min(found, key=lambda pair: (pair[0].read, pair[0].unlimited))[1]
 
@@ -208,6 +216,10 @@ def estimated(
                 if not shape.together.are_kept_by(variant, intrinsic):
                     continue
                 found.append((estimate(gemm, variant), variant))
+        if shape.past_lds and shape.k is not None:
+            ways = past_lds(gemm, shape.one_launch)
+            kept = (each for each in ways if shape.together.are_kept_by(each, intrinsic))
+            found += [(estimate(gemm, each), each) for each in kept]
     return found
 
 

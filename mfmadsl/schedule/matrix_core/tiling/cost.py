@@ -12,23 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, prod
 
-from mfmadsl.model import (
-    SPARSE_GROUP,
-    SPARSE_STORED,
-    Tiling,
-)
+from mfmadsl.model import SPARSE_GROUP, SPARSE_STORED, Tiling
 from mfmadsl.model.energy import cycles_at, energy_of, settled
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
-from mfmadsl.passes.main_loop.analysis.register_use import (
-    FEW_WORDS,
-    FROM_MEMORY,
-    MANY_ITERATIONS,
-)
 from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
+from mfmadsl.schedule.matrix_core.tiling.asking import asked_bytes, asks_late, has_few_loads
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
-from mfmadsl.schedule.matrix_core.tiling.occupancy import copied_rows, resident_with
+from mfmadsl.schedule.matrix_core.tiling.occupancy import copied_rows, resident_groups, sets_of
 
 _BARRIER = 48  # cycles of a step in which a workgroup's waves wait for each other
 _START = 500  # cycles from a workgroup's start to its first load
@@ -81,7 +73,7 @@ class _Terms:
         self.tiles = self.rows * self.columns * self.layers
         self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
         self.copied = copied_rows(gemm, tiling)
-        room = 1 if tiling.persistent else resident_with(gemm, tiling, self.copied)
+        room = 1 if tiling.persistent else resident_groups(gemm, tiling, self.copied, self.tiles)
         self.resident = min(self.most, room)
         # On the average, and of a workgroup at no edge.
         self.lines = self._lines((gemm.m / self.rows, gemm.n / self.columns))
@@ -104,12 +96,12 @@ class _Terms:
         )
         self.sharing = sharing
         self.direct = self._is_direct()
-        self.few_loads = self._has_few_loads()
         # What is the same at each clock.
         self.matrix, self.work = self._matrix(), self._work()
         self.l1 = (self.whole_bytes + self._behind()) / gemm.chip.l1_bytes_per_cycle
-        self.asks_late = self._asks_late()
-        self.loads_two = self.few_loads and not self.asks_late
+        few = has_few_loads(gemm, tiling, self.copied, self.steps, self.direct)
+        self.asks_late = asks_late(gemm, tiling, self.copied, self._on_simds(self.matrix, 1), few)
+        self.loads_two = few and not self.asks_late
         self.exposed = self._exposed()
         self.turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
         self.known: dict[float, float] = {}
@@ -231,6 +223,9 @@ class _Terms:
         lds = self.lds_bytes / chip.lds_bytes_per_cycle
         beyond = self.whole_bytes * self.missing * path.read
         of_all = max(self._on_simds(matrix, groups) + self.exposed, self._computed(work, groups))
+        stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, path.written)
+        if not tiling.stages:
+            return self._past_lds(groups, path, of_all) + groups * stores
         # The vector L1 has lines for so many loads under way, all of which take that long.
         times = self.whole_bytes * self.missing / chip.l1_bytes
         under_way = times * path.latency
@@ -246,7 +241,6 @@ class _Terms:
         busy = self._on_simds(matrix, 1) + self.exposed
         busy = max(busy, lds / 2) + _BARRIER / tiling.stages
         alone = max(busy, self._waited(coming, self._computed(work, 1)) + self.turning)
-        stores = self.tile_bytes * max(1 / chip.l1_bytes_per_cycle, path.written)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
         ahead = _STATISTICS * gemm.statistics_rows
@@ -264,7 +258,7 @@ class _Terms:
         the products of the last register step the next tile is put there, and its first fragments
         are read; of the loads those for which the vector L1 has no lines hold up their wave."""
         tiling, chip = self.tiling, self.gemm.chip
-        if self.direct or tiling.stages > 1:
+        if self.direct or tiling.stages != 1:
             return 0.0
         steps = self.register_steps
         put, read = (each / chip.lds_bytes_per_cycle for each in self.lds_traffic)
@@ -273,12 +267,33 @@ class _Terms:
         late = 0.0 if self.loads_two else max(0.0, self.l1 - lines - under)
         return max(0.0, put + chip.lds_latency + read / steps - under) + late
 
+    def _past_lds(self, groups: int, path: Path, of_all: float) -> float:
+        """Cycles of so many workgroups whose fragments come from memory, up to their stores.
+
+        No wave waits for another one: what is loaded comes at the pace of the path or of the lines
+        of the vector L1, computing goes on beside it, and that of a last step comes at the end.
+        """
+        gemm, chip, tiling = self.gemm, self.gemm.chip, self.tiling
+        asked = asked_bytes(gemm, tiling) / chip.l1_bytes_per_cycle
+        each = max(asked, self.whole_bytes * self.missing * path.read)
+        lines = self.whole_bytes * self.missing / chip.l1_bytes
+        sets = sets_of(gemm, tiling, self.copied, self.tiles)
+        # A wave asks for a step when it has computed the one that is so many sets before, while
+        # others of its SIMD do the same at another time.
+        waves = max(1.0, tiling.wave_count * groups / chip.simds)
+        alone = (path.latency + (each + self._computed(self.work, 1)) / waves) / sets
+        step = max(of_all, groups * each, groups * lines * path.latency, alone)
+        ends = _START + path.latency + of_all + _FILL + groups * self._shared_sums()
+        return ends + self.steps * step
+
     def _lds_traffic(self) -> tuple[float, float]:
         """Bytes that go into the LDS in a step, and out of it."""
         tiling, blocks = self.tiling, self.gemm.intrinsic.blocks
+        if not tiling.stages:
+            return 0.0, 0.0
         read = self._bytes_of(tiling.wave_tile) * prod(tiling.waves)
-        put = self._bytes_of(self.copied)
-        return put * tiling.k_step * blocks, read * tiling.k_step * blocks
+        put = resources.k_step_bytes(tiling, self.gemm.k_bytes, self.copied)
+        return put * blocks, read * tiling.k_step * blocks
 
     def _behind(self) -> float:
         """Bytes of the lines that a step asks for once more, where rows start anywhere: the word
@@ -365,36 +380,3 @@ class _Terms:
         tiling = self.tiling
         beyond = self.steps * tiling.k_step * tiling.split_k - self.gemm.k
         return resources.is_direct(tiling, self.gemm.loads) and beyond <= tiling.k_step
-
-    def _has_few_loads(self) -> bool:
-        """Whether the loads of two steps may be in flight, which go through registers."""
-        gemm = self.gemm
-        # What may go straight into the LDS should: it takes no registers.
-        if self.direct or gemm.loads.direct:
-            return False
-        return self.steps >= MANY_ITERATIONS and self._loaded_words() <= FEW_WORDS
-
-    def _asks_late(self) -> bool:
-        """Whether loads of a tile with one place in the LDS come in the next step, as the vector L1
-        has no lines for them beside the others: not where a step of two finds all of its lines,
-        and not where loads take longer than products do."""
-        gemm, chip, tiling = self.gemm, self.gemm.chip, self.tiling
-        if self.direct or tiling.stages > 1:
-            return False
-        own = self.lds_traffic[0]
-        if self.few_loads and (own <= chip.l1_bytes if gemm.made else own < chip.l1_bytes):
-            return False
-        if self._on_simds(self.matrix, 1) < own / chip.l1_bytes * FROM_MEMORY * chip.l2_latency:
-            return False
-        lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, self.copied)
-        return own > chip.l1_bytes / max(1, chip.lds_bytes // lds)
-
-    def _loaded_words(self) -> float:
-        """Registers of a thread's loads of a step: one at least for each array."""
-        tiling = self.tiling
-        threads = tiling.wave_count * self.gemm.chip.wave_size
-        return sum(
-            max(1.0, self.copied[read.side] * tiling.k_step * source / threads / WORD)
-            for read in self.gemm.reads
-            for source in read.sources
-        )

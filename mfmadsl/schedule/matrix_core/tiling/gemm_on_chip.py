@@ -36,6 +36,12 @@ class GemmOnChip:
         return k_bytes_of(self.reads)
 
     @cached_property
+    def loaded(self) -> KBytes:
+        """The bytes of one k of both sides that are loaded, of which elements may be made."""
+        a, b = (sum(sum(r.sources) for r in self.reads if r.side == side) for side in (0, 1))
+        return a, b
+
+    @cached_property
     def made(self) -> frozenset[int]:
         """The sides of C whose elements are computed of what is loaded."""
         return frozenset(read.side for read in self.reads if read.work)

@@ -53,14 +53,14 @@ def makes_gemm(intrinsic: Intrinsic) -> bool:
 
 def check_tiling(
     tiling: Tiling, intrinsic: Intrinsic, chip: Architecture, k_bytes: KBytes,
-    steps: int | None, loads: Loads | None = None,
+    steps: int | None, loads: Loads | None = None, least_stages: int = 1,
 ) -> None:  # fmt: skip
     """Raise ScheduleError, with the limit that it breaks, for a tiling that is not legal.
 
     `steps` is the number of steps that K has, if it is known; without `loads` they are the best
-    that the chip has.
+    that the chip has. Products that go past the LDS have `least_stages` of 0.
     """
-    check_values(tiling)
+    check_values(tiling, least_stages)
     check_fits(tiling, intrinsic, chip, k_bytes, steps, loads)
 
 
@@ -82,16 +82,24 @@ def check_fits(
             f"widest have {CHUNK}: at most {natural_k_pack(intrinsic)}"
         )
     row_bytes, least = (max(k_bytes) * k for k in (tiling.k_step, tiling.k_pack * intrinsic.k))
+    register_steps = 2 if tiling.stages else 1
     if tiling.k_waves > 1:
-        _check_k_waves(tiling, intrinsic, 2 * tiling.k_pack * intrinsic.k)
-    if row_bytes % (2 * least) or row_bytes < CHUNK:
+        _check_k_waves(tiling, intrinsic, register_steps)
+    if not tiling.stages and tiling.k_step % (tiling.k_pack * intrinsic.k):
+        raise _illegal(
+            f"k_step={tiling.k_step}: without stages {intrinsic.name} needs a multiple of"
+            f" {tiling.k_pack * intrinsic.k}, a register step"
+        )
+    if tiling.stages and (row_bytes % (2 * least) or row_bytes < CHUNK):
         raise _illegal(
             f"k_step={tiling.k_step} is {row_bytes:.10g} bytes; {intrinsic.name} needs a multiple "
             f"of {2 * least:.10g}: two register steps, one to be read while the other is multiplied"
         )
     along_k = (tiling.k_waves,) if tiling.k_waves > 1 else ()
     check_threads("tiling", (*tiling.waves, *along_k), chip.wave_size, chip)
-    tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes:.10g} bytes"
+    tiles = "no tiles"
+    if tiling.stages:
+        tiles = f"tiles of {tiling.block[0]} and {tiling.block[1]} rows of {row_bytes:.10g} bytes"
     many = f"{intrinsic.blocks} times " if intrinsic.blocks > 1 else ""
     if tiling.stages > 2 and not chip.wide_loads_to_lds:
         raise _illegal(
@@ -155,15 +163,17 @@ def check_parts(tiling: Tiling, steps: int | None) -> None:
         raise _illegal("one_launch: split_k=1 has no parts to add up: say split_k=2, or more, too")
 
 
-def _check_k_waves(tiling: Tiling, intrinsic: Intrinsic, least: int) -> None:
-    """Raise ScheduleError where waves cannot share a step of K; each takes at least so much."""
-    said = f"k_waves={tiling.k_waves}"
+def _check_k_waves(tiling: Tiling, intrinsic: Intrinsic, register_steps: int) -> None:
+    """Raise ScheduleError where waves cannot share a step of K; each takes at least so many
+    register steps."""
+    said, least = f"k_waves={tiling.k_waves}", register_steps * tiling.k_pack * intrinsic.k
+    steps = "two register steps" if register_steps == 2 else "a register step"
     if intrinsic.blocks > 1:
         raise _illegal(f"{said}: {intrinsic.name} multiplies {intrinsic.blocks} blocks at once")
     if tiling.k_step % (least * tiling.k_waves):
         raise _illegal(
             f"k_step={tiling.k_step} for {said}: each of the waves takes a multiple of {least}, "
-            f"two register steps of {intrinsic.name}"
+            f"{steps} of {intrinsic.name}"
         )
     threads = tiling.wave_count * intrinsic.wave_size
     if prod(tiling.block) % threads:
@@ -173,7 +183,7 @@ def _check_k_waves(tiling: Tiling, intrinsic: Intrinsic, least: int) -> None:
         )
 
 
-def check_values(tiling: Tiling) -> None:
+def check_values(tiling: Tiling, least_stages: int = 1) -> None:
     """Raise ScheduleError for values that are wrong whatever the instruction and the chip."""
     _check_types(tiling)
     if tiling.overlap not in OVERLAPS:
@@ -191,8 +201,8 @@ def check_values(tiling: Tiling) -> None:
         for value in values:
             if value < 1 or value & (value - 1):
                 raise _illegal(f"{name}: {value} is no power of two")
-    if not 1 <= tiling.stages <= MOST_STAGES:
-        raise _illegal(f"stages: there are 1 to {MOST_STAGES}, not {tiling.stages}")
+    if not least_stages <= tiling.stages <= MOST_STAGES:
+        raise _illegal(f"stages: there are {least_stages} to {MOST_STAGES}, not {tiling.stages}")
     for name, value in (("split_k", tiling.split_k), ("group", tiling.group)):
         if value < 1:
             raise _illegal(f"{name}: {value} is no positive number")

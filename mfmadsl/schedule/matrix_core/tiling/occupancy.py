@@ -1,10 +1,11 @@
-"""How many workgroups of a tiling a compute unit holds, by its LDS and registers."""
+"""What a compute unit holds at once of a GEMM with some tiling, as far as it is known ahead."""
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, prod
 
 from mfmadsl.model import Tiling
+from mfmadsl.passes.main_loop.analysis.register_use import register_sets
 from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
@@ -14,17 +15,19 @@ _MADE = 2.0  # registers for each word that is made of what was loaded, as LLVM 
 
 def resident(gemm: GemmOnChip, tiling: Tiling) -> int:
     """How many workgroups a compute unit holds at once."""
-    return resident_with(gemm, tiling, copied_rows(gemm, tiling))
+    return resident_groups(gemm, tiling, copied_rows(gemm, tiling))
 
 
-def resident_with(gemm: GemmOnChip, tiling: Tiling, copied: tuple[int, int]) -> int:
-    """That, where so many rows of A and columns of B are copied."""
+def resident_groups(
+    gemm: GemmOnChip, tiling: Tiling, copied: tuple[int, int], groups: int | None = None
+) -> int:
+    """`resident`, where so many rows and columns are `copied`, of so many workgroups."""
     chip = gemm.chip
-    registers = chip.granted(_registers(gemm, tiling, copied))
+    registers = chip.granted(_registers(gemm, tiling, copied, groups))
     waves = min(chip.waves_per_simd, chip.simd_registers // registers)
     held = chip.simds * waves // tiling.wave_count
     lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, copied)
-    return max(1, min(held, chip.lds_bytes // lds, chip.groups_with_barriers))
+    return max(1, min(held, chip.lds_bytes // max(1, lds), chip.groups_with_barriers))
 
 
 def has_registers(gemm: GemmOnChip, tiling: Tiling) -> bool:
@@ -34,9 +37,14 @@ def has_registers(gemm: GemmOnChip, tiling: Tiling) -> bool:
     return registers * waves <= gemm.chip.simd_registers
 
 
-def _registers(gemm: GemmOnChip, tiling: Tiling, rows: tuple[int, int]) -> int:
+def _registers(
+    gemm: GemmOnChip, tiling: Tiling, rows: tuple[int, int], groups: int | None = None
+) -> int:
     """Registers of a thread, with those for what it makes of a step's loads, which LLVM does well
     ahead."""
+    if not tiling.stages:
+        sets = sets_of(gemm, tiling, rows, groups)
+        return resources.registers_past_lds(tiling, gemm.intrinsic, gemm.loaded, rows, sets)
     threads = tiling.wave_count * gemm.chip.wave_size
     row_bytes = sum(rows[side] * gemm.k_bytes[side] for side in gemm.made)
     words = _MADE * row_bytes * tiling.k_step * gemm.intrinsic.blocks / threads / WORD
@@ -56,3 +64,16 @@ def copied_rows(gemm: GemmOnChip, tiling: Tiling) -> tuple[int, int]:
         rows = ceil(extent / together) * together
         found.append(rows if rows < size and not rows & (rows - 1) else size)
     return found[0], found[1]
+
+
+def sets_of(
+    gemm: GemmOnChip, tiling: Tiling, copied: tuple[int, int], groups: int | None = None
+) -> int:
+    """Of how many steps the loads past the LDS are in flight, of so many workgroups, or of as many
+    as there are tiles."""
+    if groups is None:
+        tiles = ceil(gemm.m / tiling.block[0]) * ceil(gemm.n / tiling.block[1])
+        groups = tiles * tiling.split_k * gemm.batches
+    chip, words = gemm.chip, resources.words_past_lds(tiling, gemm.intrinsic, gemm.loaded, copied)
+    sums = prod(resources.tiles_of_wave(tiling, gemm.intrinsic)) * gemm.intrinsic.c.register_count
+    return register_sets(words, tiling.wave_count, groups, sums, chip)

@@ -41,6 +41,18 @@ class MemoryRead:
         whole, times = rows * self.together, depth / self.together
         return times * self._of_one(whole * self.k_bytes, line)
 
+    def asked_bytes(self, rows: float, depth: int, fragment: int, line: int) -> float:
+        """The bytes of the lines that loads of fragments ask for, of so many rows and `depth` k of
+        which a fragment has some: what changes within one takes a load for each, and each load asks
+        for its lines anew."""
+        found = 0.0
+        for each in self.stored or (
+            SourceArray(self.k_bytes, 1.0, 1.0, self.together is not None),
+        ):
+            of_load = fragment if each.per_k * fragment >= 1 else depth
+            found += each.line_bytes(rows, of_load, line) * depth / of_load
+        return found
+
     def _of_one(self, length: float, line: int) -> float:
         """The bytes of the lines in which so many bytes lie together, on the average: where they
         do not begin with a line, they end in one more."""

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from mfmadsl.model import Intrinsic, Operand, Tiling
 from mfmadsl.passes.main_loop.analysis.halves import LEAST
+from mfmadsl.passes.main_loop.analysis.register_use import OTHERS_PAST_LDS
 
 CHUNK = 16
 """Bytes of the widest LDS access of a lane."""
@@ -57,10 +58,11 @@ def lds_bytes(
     sums = tiling.k_waves * prod(tiling.block) * intrinsic.c.type.bits // 8
     sides = zip(copied or tiling.block, k_bytes, strict=True)
     largest = intrinsic.blocks * tiling.k_step * max(rows * each for rows, each in sides)
-    return tiles if sums <= largest and not tiling.persistent else tiles + sums
+    in_tile = tiling.stages and sums <= largest and not tiling.persistent
+    return tiles if in_tile else tiles + sums
 
 
-def _tiles(tiling: Tiling, intrinsic: Intrinsic) -> tuple[int, int]:
+def tiles_of_wave(tiling: Tiling, intrinsic: Intrinsic) -> tuple[int, int]:
     """Tiles of the instruction in a wave's tile."""
     rows, columns = tiling.wave_tile
     return ceil(rows / intrinsic.m), ceil(columns / intrinsic.n)
@@ -73,7 +75,7 @@ def is_direct(tiling: Tiling, loads: Loads) -> bool:
 
 def takes_halves(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> bool:
     """Whether iterations may take the sums by halves, so loads have half an iteration more."""
-    tiles = _tiles(tiling, intrinsic)
+    tiles = tiles_of_wave(tiling, intrinsic)
     return is_direct(tiling, loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
 
 
@@ -88,7 +90,9 @@ def registers(
     What goes into the LDS directly is not fetched, and iterations may take the sums by halves: that
     needs the fragments of two steps of half of A, and of all steps of B.
     """
-    tiles = _tiles(tiling, intrinsic)
+    if not tiling.stages:
+        return registers_past_lds(tiling, intrinsic, k_bytes, copied, 1)
+    tiles = tiles_of_wave(tiling, intrinsic)
     of_a = tiles[0] * ceil(tiling.k_pack * lane_bytes(intrinsic.a) / _WORD)
     of_b = tiles[1] * ceil(tiling.k_pack * lane_bytes(intrinsic.b) / _WORD)
     fragments = 2 * (of_a + of_b)
@@ -108,6 +112,24 @@ def registers(
         steps = tiling.k_step // (tiling.k_pack * intrinsic.k)
         fragments = min(fragments, of_a + steps * of_b)
     return sums + fragments + fetched + turned + others
+
+
+def registers_past_lds(
+    tiling: Tiling, intrinsic: Intrinsic, k_bytes: KBytes, copied: tuple[int, int] | None, sets: int
+) -> int:
+    """What a lane needs where fragments come from memory: the loads of so many steps are held."""
+    sums = prod(tiles_of_wave(tiling, intrinsic)) * intrinsic.c.register_count
+    words = words_past_lds(tiling, intrinsic, k_bytes, copied)
+    return sums + sets * words + OTHERS_PAST_LDS
+
+
+def words_past_lds(
+    tiling: Tiling, intrinsic: Intrinsic, k_bytes: KBytes, copied: tuple[int, int] | None = None
+) -> int:
+    """Registers of a lane for what it loads in a step along K, past the LDS."""
+    sides = zip(tiling.wave_tile, copied or tiling.block, k_bytes, strict=True)
+    of_k = sum(min(rows, present) * each for rows, present, each in sides)
+    return ceil(of_k * tiling.k_step / tiling.k_waves / intrinsic.wave_size / _WORD)
 
 
 def lane_bytes(operand: Operand) -> int:

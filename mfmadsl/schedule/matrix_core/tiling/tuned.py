@@ -132,7 +132,7 @@ def read(text: str) -> Tiling | None:
         told = dict(word.split("=", 1) for word in text.split())
         values = {each.name: _value(told[each.name], each.name) for each in _FIELDS}
         tiling = Tiling(**values)  # type: ignore[arg-type]  # check_values looks at each
-        check_values(tiling)
+        check_values(tiling, least_stages=0)
     except (KeyError, ValueError, MfmadslError):
         return None
     return of_plain_numbers(tiling) if len(told) == len(_FIELDS) else None

@@ -61,6 +61,12 @@ def vector(of: Any, first: int) -> Any:
     return BufferLoad(of, [tirx.Ramp(i32(first), i32(1), 4)])
 
 
+def loaded(fragment: Any = HELD) -> list[Any]:
+    """A fragment that comes from memory."""
+    places = ((number, BufferLoad(A, [K * 256 + LANE * 4 + number])) for number in range(4))
+    return [BufferStore(fragment, value, [i32(number)]) for number, value in places]
+
+
 def multiply(fragment: Any = HELD, number: int = 0, sums: int = 0) -> Any:
     factor = vector(fragment, 4 * number)
     value = tirx.call_llvm_pure_intrin(
@@ -69,9 +75,9 @@ def multiply(fragment: Any = HELD, number: int = 0, sums: int = 0) -> Any:
     return BufferStore(SUMS, value, [tirx.Ramp(i32(sums), i32(1), 4)])
 
 
-def taken(*statements: Any, start: int = 0) -> MainLoop:
+def taken(*statements: Any, start: int = 0, stages: int = 1) -> MainLoop:
     body = SeqStmt([each for s in statements for each in (s if isinstance(s, list) else [s])])
-    loop = For(K, start, 8, ForKind.SERIAL, body, None, {"mfmadsl.pipeline": 1})
+    loop = For(K, start, 8, ForKind.SERIAL, body, None, {"mfmadsl.pipeline": stages})
     analyzer, threads = Analyzer(), Threads({"threadIdx.x": LANE}, {"threadIdx.x": 64})
     function = PrimFunc([A, OUT], loop)
     kernel = EnclosingKernel(function, threads, analyzer, architecture("gfx942"), INSTRUCTIONS)
@@ -127,6 +133,11 @@ def test_a_step_without_matrix_instructions_is_part_of_the_one_before() -> None:
     assert {r.buffer.name for r in step.reads} == {HELD.name, MORE.name}
 
 
+def test_fragments_from_memory_are_copies_of_a_loop_without_stages() -> None:
+    loop = taken(loaded(), multiply(), stages=0)
+    assert (len(loop.copies), [len(step.reads) for step in loop.steps]) == (4, [0])
+
+
 def test_a_step_that_reads_anew_what_the_one_before_uses_stays_apart() -> None:
     scaled = BufferStore(MADE, BufferLoad(HELD, [i32(0)]), [i32(0)])
     loop = taken(copy(), read(), multiply(), read(MORE), multiply(), read(), scaled)
@@ -136,6 +147,11 @@ def test_a_step_that_reads_anew_what_the_one_before_uses_stays_apart() -> None:
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "loads fragments beside tiles": (lambda: taken(copy(), loaded(), multiply()), "has no place"),
+    "fills tiles beside fragments": (
+        lambda: taken(copy(), loaded(), multiply(), stages=0), "has no place in it"),
+    "reads tiles without stages": (
+        lambda: taken(loaded(MORE), read(), multiply(), stages=0), "reads LDS that it does not"),
     "starts late": (lambda: taken(copy(), read(), multiply(), start=1), "does not start at 0"),
     "copies nothing": (lambda: taken(read(), multiply()), "has no copies into the LDS"),
     "reads nothing": (lambda: taken(copy(), multiply()), "no reads of the LDS"),

@@ -38,8 +38,8 @@ GOOD = Tiling((256, 256), 64, (2, 4), "mfma_f32_32x32x8_f16", 2)
         ({"group": 0}, "group: 0 is no positive number"),
         ({"stages": 2}, "two times tiles of 256 and 256 rows of 128 bytes take 131072 bytes"),
         ({"stages": 3}, "stages=3: gfx942 has no loads straight into the LDS"),
-        ({"stages": 0}, "stages: there are 1 to 4, not 0"),
-        ({"stages": 5}, "stages: there are 1 to 4, not 5"),
+        ({"stages": -1}, "stages: there are 0 to 4, not -1"),
+        ({"stages": 5}, "stages: there are 0 to 4, not 5"),
     ],
     ids=str,
 )  # fmt: skip
