@@ -66,9 +66,9 @@ def columns_of(
     """The order for a wave that has so many tiles of `width` columns side by side.
 
     As many take their columns in turn as it takes to fill cache lines, by words at least, or all of
-    them. It is the
-    order of the matrix where neighbours in a row of C do not lie together, where what a lane stores
-    together may go past the edge of the matrix, and where there is but one group of such tiles.
+    them. It is the order of the matrix where neighbours in a row of C do not lie together, where
+    what a lane stores together may go past the edge of the matrix, and where there is but one group
+    of such tiles.
     """
     if c.axis != "j" or not isinstance(extent, int) or not isinstance(c.run, int):
         return Columns(width, 1)
