@@ -42,6 +42,7 @@ def test_a_command_refuses_at_once(name: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["attention", "blackwell_gemm", "cpu_matmul_exp", "gpu_gemm", "mfma_gemm"]
 )

@@ -64,6 +64,7 @@ def test_two_writers_of_a_fresh_database_keep_records_at_their_own_workloads(
     assert len((tmp_path / WORKLOADS).read_text().splitlines()) == 2
 
 
+@pytest.mark.thorough
 def test_two_processes_write_at_the_same_time(tmp_path: Path) -> None:
     writers = [
         subprocess.Popen(

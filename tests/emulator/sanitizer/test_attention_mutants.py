@@ -68,6 +68,7 @@ def test_no_fault_escapes(name: str, share: int) -> None:
     assert [str(mutant) for mutant in chosen if escapes(mutant, name)] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", list(CASES))
 def test_it_is_right_on_the_late_chip(name: str) -> None:
     """So a mutant that is wrong there is no harmless one."""

@@ -25,6 +25,7 @@ def row(arch: str, name: str) -> list[str]:
     return line.split()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("arch", "name"), drawn(QUICK, 1))
 def test_a_row_says_what_the_model_says(arch: str, name: str) -> None:
     step = next(step for step in ladder(arch) if step.name == name)
