@@ -101,12 +101,6 @@ def test_host_code_that_is_not_understood_is_refused(old: str, new: str, said: s
         read_module(TEXT.replace(old, new))
 
 
-needs_iree = pytest.mark.skipif(
-    not iree_kernels.COMPILER.exists(), reason="needs iree-compile: PyPI's iree-base-compiler"
-)
-
-
-@needs_iree
 @pytest.mark.parametrize(
     ("arch", "setting", "launches"),
     [("gfx942", iree_kernels.PACKED, 3), ("gfx950", iree_kernels.DEFAULT, 1)],
@@ -124,7 +118,6 @@ def test_irees_kernels_multiply(arch: str, setting: str, launches: int, tmp_path
         product.multiply(a, a)
 
 
-@needs_iree
 def test_a_setting_that_iree_refuses_is_no_contender(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from math import ceil
 
 from mfmadsl.model import Architecture
+from mfmadsl.passes.tir.expression import WORD
 
 MANY_ITERATIONS = 4
 """For so many it is worth it to have the loads of two in flight."""
@@ -13,14 +14,11 @@ MANY_ITERATIONS = 4
 FEW_WORDS = 40
 """A thread has room for so many words twice."""
 
-FROM_MEMORY = 3
-"""Times as long loads are taken to come from memory as from the L2."""
-
 OTHERS_PAST_LDS = 48
 """Registers of a lane for addresses and fragments, beside sums and loads that pass the LDS."""
 
+_FROM_MEMORY = 3  # times as long as loads from the L2 take
 _LEAST_SETS, _MOST_SETS = 2, 4
-_WORD = 4
 
 
 def register_sets(words: int, waves: int, groups: int, sums: int, chip: Architecture) -> int:
@@ -33,10 +31,29 @@ def register_sets(words: int, waves: int, groups: int, sums: int, chip: Architec
     last.
     """
     here = ceil(waves / chip.simds) * max(1, ceil(groups / chip.compute_units))
-    of_wave = chip.simds * max(1, words) * _WORD * chip.wave_size
+    of_wave = chip.simds * max(1, words) * WORD * chip.wave_size
     wanted = ceil((chip.l1_bytes / of_wave + 1) / here)
     budget = chip.registers // max(1, ceil(waves / chip.simds)) - sums - OTHERS_PAST_LDS
     return max(1, min(_MOST_SETS, max(_LEAST_SETS, wanted), budget // max(1, words)))
+
+
+def asks_late(
+    chip: Architecture, own: float, resident: int, products: float, few_loads: bool, is_plain: bool
+) -> bool:
+    """Whether the last loads of an iteration come in the next one, as the vector L1 has no lines
+    for them beside the others: of `own` bytes of a workgroup, where so many share the lines.
+
+    Not where they take longer than the `products` of an iteration, in cycles: all are asked for at
+    once. And not where there are few and leave lines for those of another iteration, which are in
+    flight, too. What is not plain is turned or computed on its way into the LDS, and needs its
+    loads sooner than what is copied: it is enough if they have lines.
+    """
+    have_lines = own < chip.l1_bytes if is_plain else own <= chip.l1_bytes
+    if few_loads and have_lines:
+        return False
+    if products < own / chip.l1_bytes * _FROM_MEMORY * chip.l2_latency:
+        return False
+    return own > chip.l1_bytes / max(1, resident)
 
 
 class RegisterUse(IntEnum):

@@ -15,9 +15,9 @@ from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Overlap
 from mfmadsl.passes.main_loop.analysis.register_use import (
     FEW_WORDS,
-    FROM_MEMORY,
     MANY_ITERATIONS,
     RegisterUse,
+    asks_late,
 )
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
 from mfmadsl.passes.main_loop.moves.traffic import Traffic
@@ -155,10 +155,7 @@ class Parts:
         where they are asked for together with them they hold up their wave. As many workgroups as
         have room in the LDS share the lines.
 
-        There are none where LLVM orders the loop. A loop that waits for memory asks for all of it
-        at once, and so does one whose loads leave lines for those of another iteration, if there
-        are registers for these. What is turned or computed on its way into the LDS needs its loads
-        sooner than what is copied: it is enough if they have lines.
+        There are none where LLVM orders the loop.
         """
         if not self.overlap.ordered:
             return []
@@ -166,15 +163,12 @@ class Parts:
         threads = prod(kernel.threads.extents.values())
         tiles = {put.buffer.__chandle__(): put.buffer for put in self.traffic.puts}.values()
         resident = chip.lds_bytes // max(1, sum(map(known_bytes, tiles)) * self.stages)
-        lines = chip.l1_bytes // max(1, resident)
         own = [words(fetch) * WORD * threads for fetch in self.fetches_in_order]
-        coming = sum(own) / chip.l1_bytes * FROM_MEMORY * chip.l2_latency
         as_they_are = all(put.is_plain and put.is_straight for put in self.traffic.puts)
-        have_lines = sum(own) < chip.l1_bytes if as_they_are else sum(own) <= chip.l1_bytes
-        if self.has_few_loads and have_lines:
+        products = self._cycles * threads / chip.wave_size / chip.simds
+        if not asks_late(chip, sum(own), resident, products, self.has_few_loads, as_they_are):
             return []
-        if self._cycles * threads / chip.wave_size / chip.simds < coming:
-            return []
+        lines = chip.l1_bytes // max(1, resident)
         asked = zip(self.fetches_in_order, accumulate(own), strict=True)
         return [fetch for fetch, together in asked if together > lines]
 

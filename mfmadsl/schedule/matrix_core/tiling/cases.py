@@ -110,11 +110,11 @@ def _losses_at_borders(
 ) -> tuple[list[list[float]], list[list[float]]]:  # fmt: skip
     """What each tiling loses up to each border, as a multiple of the least that any loses there;
     and how many times the best one's time it takes at most."""
-    sizes, k_waves = list(map(_tile, tilings)), [each.k_waves for each in tilings]
+    tiles, k_waves = list(map(_tile, tilings)), [each.k_waves for each in tilings]
     every = range(len(tilings))
     more_waves = [
-        [e for e in every if sizes[e] == size and k_waves[e] > own]
-        for size, own in zip(sizes, k_waves, strict=True)
+        [e for e in every if tiles[e] == tile and k_waves[e] > own]
+        for tile, own in zip(tiles, k_waves, strict=True)
     ]
 
     def times(extent: int, places: Sequence[int]) -> dict[int, float]:

@@ -15,10 +15,11 @@ from math import ceil, prod
 from mfmadsl.model import SPARSE_GROUP, SPARSE_STORED, Tiling
 from mfmadsl.model.energy import cycles_at, energy_of, settled
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
+from mfmadsl.passes.main_loop.analysis.register_use import asks_late
 from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
-from mfmadsl.schedule.matrix_core.tiling.asking import asked_bytes, asks_late, has_few_loads
+from mfmadsl.schedule.matrix_core.tiling.asking import asked_bytes, has_few_loads
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.occupancy import copied_rows, resident_groups, sets_of
 
@@ -100,7 +101,7 @@ class _Terms:
         self.matrix, self.work = self._matrix(), self._work()
         self.l1 = (self.whole_bytes + self._behind()) / gemm.chip.l1_bytes_per_cycle
         few = has_few_loads(gemm, tiling, self.copied, self.steps, self.direct)
-        self.asks_late = asks_late(gemm, tiling, self.copied, self._on_simds(self.matrix, 1), few)
+        self.asks_late = tiling.stages == 1 and self._asks_late(few)
         self.loads_two = few and not self.asks_late
         self.exposed = self._exposed()
         self.turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
@@ -246,6 +247,15 @@ class _Terms:
         ahead = _STATISTICS * gemm.statistics_rows
         ends = _START + ahead + coming + _FILL + groups * (stores + self._shared_sums())
         return ends + (self.steps - waiting) * max(shared, busy) + waiting * max(shared, alone)
+
+    def _asks_late(self, few_loads: bool) -> bool:
+        """Whether the kernel asks for a step's last loads in the next one."""
+        gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
+        lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, self.copied)
+        return asks_late(
+            chip, self.lds_traffic[0], chip.lds_bytes // lds, self._on_simds(self.matrix, 1),
+            few_loads, is_plain=not gemm.made,
+        )  # fmt: skip
 
     @property
     def register_steps(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, prod
+from math import ceil
 
 from mfmadsl.model import Tiling
 from mfmadsl.passes.main_loop.analysis.register_use import register_sets
@@ -75,5 +75,5 @@ def sets_of(
         tiles = ceil(gemm.m / tiling.block[0]) * ceil(gemm.n / tiling.block[1])
         groups = tiles * tiling.split_k * gemm.batches
     chip, words = gemm.chip, resources.words_past_lds(tiling, gemm.intrinsic, gemm.loaded, copied)
-    sums = prod(resources.tiles_of_wave(tiling, gemm.intrinsic)) * gemm.intrinsic.c.register_count
+    sums = resources.sum_registers(tiling, gemm.intrinsic)
     return register_sets(words, tiling.wave_count, groups, sums, chip)

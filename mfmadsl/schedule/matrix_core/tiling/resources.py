@@ -9,6 +9,7 @@ from typing import TypeAlias
 from mfmadsl.model import Intrinsic, Operand, Tiling
 from mfmadsl.passes.main_loop.analysis.halves import LEAST
 from mfmadsl.passes.main_loop.analysis.register_use import OTHERS_PAST_LDS
+from mfmadsl.passes.tir.expression import WORD
 
 CHUNK = 16
 """Bytes of the widest LDS access of a lane."""
@@ -16,7 +17,6 @@ CHUNK = 16
 LINE = 128
 """Bytes that are fetched and stored at once."""
 
-_WORD = 4
 _SHIFTED_REGISTERS = 2  # of a chunk that is moved into place: the word behind it, and its offset
 _OTHER_REGISTERS = 24  # for addresses, of each stage: what LLVM was seen to need beside the rest
 
@@ -62,7 +62,12 @@ def lds_bytes(
     return tiles if in_tile else tiles + sums
 
 
-def tiles_of_wave(tiling: Tiling, intrinsic: Intrinsic) -> tuple[int, int]:
+def sum_registers(tiling: Tiling, intrinsic: Intrinsic) -> int:
+    """Registers of a lane for its sums."""
+    return prod(_tiles(tiling, intrinsic)) * intrinsic.c.register_count
+
+
+def _tiles(tiling: Tiling, intrinsic: Intrinsic) -> tuple[int, int]:
     """Tiles of the instruction in a wave's tile."""
     rows, columns = tiling.wave_tile
     return ceil(rows / intrinsic.m), ceil(columns / intrinsic.n)
@@ -75,7 +80,7 @@ def is_direct(tiling: Tiling, loads: Loads) -> bool:
 
 def takes_halves(tiling: Tiling, intrinsic: Intrinsic, loads: Loads) -> bool:
     """Whether iterations may take the sums by halves, so loads have half an iteration more."""
-    tiles = tiles_of_wave(tiling, intrinsic)
+    tiles = _tiles(tiling, intrinsic)
     return is_direct(tiling, loads) and tiles[0] % 2 == 0 and prod(tiles) >= 2 * LEAST
 
 
@@ -92,13 +97,13 @@ def registers(
     """
     if not tiling.stages:
         return registers_past_lds(tiling, intrinsic, k_bytes, copied, 1)
-    tiles = tiles_of_wave(tiling, intrinsic)
-    of_a = tiles[0] * ceil(tiling.k_pack * lane_bytes(intrinsic.a) / _WORD)
-    of_b = tiles[1] * ceil(tiling.k_pack * lane_bytes(intrinsic.b) / _WORD)
+    tiles = _tiles(tiling, intrinsic)
+    of_a = tiles[0] * ceil(tiling.k_pack * lane_bytes(intrinsic.a) / WORD)
+    of_b = tiles[1] * ceil(tiling.k_pack * lane_bytes(intrinsic.b) / WORD)
     fragments = 2 * (of_a + of_b)
     fetched_bytes = k_step_bytes(tiling, k_bytes, copied) * intrinsic.blocks
     threads = tiling.wave_count * intrinsic.wave_size
-    fetched = 0 if is_direct(tiling, loads) else ceil(fetched_bytes / threads / _WORD)
+    fetched = 0 if is_direct(tiling, loads) else ceil(fetched_bytes / threads / WORD)
     if any(loads.shifted):
         sides = zip(tiling.block, k_bytes, loads.shifted, strict=True)
         shifted = sum(rows * each for rows, each, odd in sides if odd)
@@ -106,7 +111,7 @@ def registers(
         fetched += ceil(shifted_bytes / threads / CHUNK) * _SHIFTED_REGISTERS
     # What was turned around is swizzled by more bits of a row: reads have more addresses.
     turned = sum(2 * count for count, is_so in zip(tiles, loads.turned, strict=True) if is_so)
-    sums = tiles[0] * tiles[1] * intrinsic.c.register_count
+    sums = sum_registers(tiling, intrinsic)
     others = _OTHER_REGISTERS * min(tiling.stages, 2)
     if takes_halves(tiling, intrinsic, loads):
         steps = tiling.k_step // (tiling.k_pack * intrinsic.k)
@@ -118,9 +123,8 @@ def registers_past_lds(
     tiling: Tiling, intrinsic: Intrinsic, k_bytes: KBytes, copied: tuple[int, int] | None, sets: int
 ) -> int:
     """What a lane needs where fragments come from memory: the loads of so many steps are held."""
-    sums = prod(tiles_of_wave(tiling, intrinsic)) * intrinsic.c.register_count
     words = words_past_lds(tiling, intrinsic, k_bytes, copied)
-    return sums + sets * words + OTHERS_PAST_LDS
+    return sum_registers(tiling, intrinsic) + sets * words + OTHERS_PAST_LDS
 
 
 def words_past_lds(
@@ -129,7 +133,7 @@ def words_past_lds(
     """Registers of a lane for what it loads in a step along K, past the LDS."""
     sides = zip(tiling.wave_tile, copied or tiling.block, k_bytes, strict=True)
     of_k = sum(min(rows, present) * each for rows, present, each in sides)
-    return ceil(of_k * tiling.k_step / tiling.k_waves / intrinsic.wave_size / _WORD)
+    return ceil(of_k * tiling.k_step / tiling.k_waves / intrinsic.wave_size / WORD)
 
 
 def lane_bytes(operand: Operand) -> int:
