@@ -153,11 +153,25 @@ define half @mfmadsl.nibble(i32 %word, i32 %shift, half %less, half %more) alway
   ret half %value
 }
 
+; The number whose bits are those of a byte, with some others turned around.
+
+define half @mfmadsl.octet(i32 %octet, i32 %turned) alwaysinline {
+  %bits = xor i32 %octet, %turned
+  %low = trunc i32 %bits to i16
+  %number = bitcast i16 %low to half
+  ret half %number
+}
+
 ; A number with the other sign, which an instruction takes of what it reads: two of them subtracted are a sum.
 
 define half @mfmadsl.opposite(half %value) alwaysinline {
   %negative = fneg half %value
   ret half %negative
+}
+
+define <2 x half> @mfmadsl.pair.opposite(<2 x half> %both) alwaysinline {
+  %negative = fneg <2 x half> %both
+  ret <2 x half> %negative
 }
 
 ; What the next of 16 lanes has; of the last one `last`.
@@ -184,6 +198,25 @@ define <2 x float> @mfmadsl.pair.kept(<2 x float> %both) alwaysinline {
 define i32 @mfmadsl.renewed(i32 %value) alwaysinline {
   %same = call i32 asm sideeffect "", "=v,0"(i32 %value)
   ret i32 %same
+}
+
+; The same of two and of four words.
+
+define <2 x i32> @mfmadsl.renewed.2(<2 x i32> %value) alwaysinline {
+  %same = call <2 x i32> asm sideeffect "", "=v,0"(<2 x i32> %value)
+  ret <2 x i32> %same
+}
+
+define <4 x i32> @mfmadsl.renewed.4(<4 x i32> %value) alwaysinline {
+  %same = call <4 x i32> asm sideeffect "", "=v,0"(<4 x i32> %value)
+  ret <4 x i32> %same
+}
+
+; A value that is there where this stands, and stays as it is.
+
+define i32 @mfmadsl.there(i32 %value) alwaysinline {
+  call void asm sideeffect "", "v"(i32 %value)
+  ret i32 0
 }
 
 ; Four numbers, computed where this stands.

@@ -7,10 +7,10 @@ from operator import or_
 
 from tvm import tirx
 from tvm.ir import Call
-from tvm.tirx import Evaluate, Expr
+from tvm.tirx import Buffer, BufferLoad, BufferStore, Evaluate, Expr
 
 from mfmadsl.model import Architecture
-from mfmadsl.passes.tir.expression import bits_of, i32
+from mfmadsl.passes.tir.expression import bits_of, i32, of_length, ramp
 
 _WORD = 32  # bits that lanes exchange at once
 
@@ -69,6 +69,24 @@ def kept(value: Expr) -> Expr:
 def renewed(value: Expr) -> Expr:
     """A lane's value, made when it is asked for, of which LLVM does not know that it had it."""
     return call("int32", "renewed", value)
+
+
+def renewed_words(words: Buffer) -> list[BufferStore]:
+    """A lane's words, all made where this stands, of which LLVM does not know what they were."""
+    count, first = int(words.shape[0]), 0
+    found = []
+    while first < count:
+        length = next(n for n in (4, 2, 1) if n <= count - first)
+        dtype, places = of_length("int32", length), [ramp(first, length)]
+        name = "renewed" if length == 1 else f"renewed.{length}"
+        found.append(BufferStore(words, call(dtype, name, BufferLoad(words, places)), places))
+        first += length
+    return found
+
+
+def there(value: Expr) -> Evaluate:
+    """A lane's word is computed by now."""
+    return Evaluate(call("int32", "there", value))
 
 
 def placed(value: Expr) -> Expr:

@@ -14,7 +14,7 @@ from tvm.tirx import Expr, PrimFunc
 
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.bounds import analyzer_of
-from mfmadsl.passes.tir.expression import bits_of, constant, field_of
+from mfmadsl.passes.tir.expression import bits_of, constant, field_of, i32
 from mfmadsl.passes.tir.rewrite import Computing, dtype_of, lanes_of, rewrite
 
 BASE = 1024
@@ -22,6 +22,9 @@ BASE = 1024
 
 BITS = 0x6400
 """The bits of that."""
+
+OCTET = "octet"
+"""The device function of a byte and of bits that it turns around: its float16."""
 
 _SIGN = 0x80  # of int8
 _HALF = 16  # bits
@@ -123,16 +126,16 @@ def most_of(value: Expr) -> int | None:
 
 def _of_bits(value: Expr, analyzer: Analyzer) -> tirx.Sub:
     """The float16 that a small integer is."""
-    half = tirx.const(BITS, "uint16")
-    base = BASE
+    dtype, base = dtype_of(value), BASE
     if (field := _field(value, analyzer)) is not None:
-        bits = field
-    elif dtype_of(value) == "int8":
-        moved = tirx.bitwise_xor(tirx.reinterpret("uint8", value), tirx.const(_SIGN, "uint8"))
-        bits, base = tirx.Cast("uint16", moved) | half, BASE + _SIGN
+        made = tirx.reinterpret("float16", field)
+    elif dtype in ("int8", "uint8"):
+        turned = _SIGN if dtype == "int8" else 0
+        octet = tirx.Cast("int32", tirx.reinterpret("uint8", value))
+        made, base = device.device("float16", OCTET, octet, i32(BITS | turned)), BASE + turned
     else:
-        bits = tirx.Cast("uint16", value) | half
-    return tirx.Sub(tirx.reinterpret("float16", bits), tirx.const(float(base), "float16"))
+        made = tirx.reinterpret("float16", tirx.Cast("uint16", value) | tirx.const(BITS, "uint16"))
+    return tirx.Sub(made, tirx.const(float(base), "float16"))
 
 
 def _field(value: Expr, analyzer: Analyzer) -> Expr | None:

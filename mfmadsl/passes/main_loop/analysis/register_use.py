@@ -37,6 +37,13 @@ def register_sets(words: int, waves: int, groups: int, sums: int, chip: Architec
     return max(1, min(_MOST_SETS, max(_LEAST_SETS, wanted), budget // max(1, words)))
 
 
+def sharing_lines(chip: Architecture, lds: int, sums: int, waves: int) -> int:
+    """How many workgroups share the lines of a vector L1: as many as have room in the LDS, and for
+    the `sums` of each of their waves in its registers."""
+    held = chip.simds * (chip.simd_registers // (sums + OTHERS_PAST_LDS)) // waves
+    return max(1, min(chip.lds_bytes // max(1, lds), held))
+
+
 def asks_late(
     chip: Architecture, own: float, resident: int, products: float, few_loads: bool, is_plain: bool
 ) -> bool:

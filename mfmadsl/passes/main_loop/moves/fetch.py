@@ -13,10 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 
+import numpy as np
+import numpy.typing as npt
 from tvm import tirx
 from tvm.tirx import AllocBuffer, Bind, BufferStore, Expr
 
+from mfmadsl.passes.main_loop.analysis.kernel import EnclosingKernel
 from mfmadsl.passes.main_loop.analysis.loop import Loop
 from mfmadsl.passes.main_loop.moves.address import (
     Address,
@@ -40,14 +44,17 @@ from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.error import NotUnderstoodError
 from mfmadsl.passes.tir.expression import (
     WORD,
+    NotNumbersError,
     bytes_of,
     constant,
     depends,
     i32,
     multiple_of,
+    numbers,
     of_length,
     ramp,
     substitute,
+    variables_of,
     widened,
 )
 
@@ -85,6 +92,12 @@ class Fetch:
         return self.edges.is_ragged or self.tail is not None or not self.stays.always
 
     @property
+    def is_fixed(self) -> bool:
+        """Whether it brings the same in all iterations."""
+        is_alike = not (self.needs_last_first or self.edges.always or self.indices)
+        return is_alike and self.address.lead is None and constant(self.address.step) == 0
+
+    @property
     def can_be_direct(self) -> bool:
         """Whether it may go from memory into the LDS, past the registers.
 
@@ -93,6 +106,21 @@ class Fetch:
         if self.is_shifted or self.edges.always or self.indices:
             return False
         return not self.edges.passes_end
+
+    def line_bytes(self, kernel: EnclosingKernel) -> int:
+        """Bytes of the lines that a workgroup asks for together; where they are not known, of what
+        it needs of them."""
+        threads = kernel.threads
+        asked = prod(threads.extents.values()) * len(self.run) * self.size
+        lanes = np.indices(tuple(threads.extents.values())).reshape(len(threads.extents), -1)
+        names = [threads.variables[axis].name for axis in threads.extents]
+        values: dict[str, npt.ArrayLike] = {v.name: 0 for v in variables_of(self.address.own)}
+        try:
+            places = numbers(self.address.own, values | dict(zip(names, lanes, strict=True)))
+        except NotNumbersError:
+            return asked
+        line = kernel.chip.line_bytes
+        return max(asked, line * len(np.unique(places // line)))
 
     @property
     def is_shifted(self) -> bool:

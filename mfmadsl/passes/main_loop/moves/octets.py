@@ -11,7 +11,7 @@ from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
 from mfmadsl.passes.tir import device
-from mfmadsl.passes.tir.expression import constant, i32
+from mfmadsl.passes.tir.expression import constant, i32, name_of
 from mfmadsl.passes.tir.walk import mapped
 from mfmadsl.passes.types.small_floats import ELEMENT
 
@@ -29,7 +29,7 @@ def of_whole_words(value: Expr) -> Expr:
         name = device.device_function(call)
         if not name.startswith(_OF_WORDS):
             return call
-        octet, shift = _byte_of(call.args[1]), constant(Analyzer().simplify(call.args[2]))
+        octet, shift = byte_of(call.args[1]), constant(Analyzer().simplify(call.args[2]))
         if octet is None or shift is None or not 0 <= shift <= _OCTET - _FIELD:
             return call
         word, start = octet
@@ -38,11 +38,13 @@ def of_whole_words(value: Expr) -> Expr:
     return mapped(value, (Call, taken))
 
 
-def _byte_of(value: Expr) -> tuple[Expr, int] | None:
+def byte_of(value: Expr) -> tuple[Expr, int] | None:
     """(word, first bit) of an integer that is a byte of a word, without a sign; None of others."""
     if not isinstance(value, tirx.Cast) or str(value.ty.dtype) != "int32":
         return None
     octet = value.value
+    while isinstance(octet, Call) and name_of(octet) == "reinterpret":
+        octet = octet.args[0]
     if not isinstance(octet, tirx.Cast) or str(octet.ty.dtype) != "uint8":
         return None
     moved, start = octet.value, 0

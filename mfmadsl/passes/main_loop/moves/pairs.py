@@ -8,7 +8,7 @@ halves of both words are put together first: then one mask makes two numbers of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import tvm_ffi
@@ -17,9 +17,11 @@ from tvm.ir import Call
 from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
+from mfmadsl.passes.main_loop.moves.octets import byte_of
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import constant, i32, name_of
 from mfmadsl.passes.types.small_floats import ELEMENT
+from mfmadsl.passes.types.small_integers import OCTET
 
 _IN_PAIRS = (
     "bits.bfloat16", "soft.bits.bfloat16", "soft.bits.bfloat16.of_product",
@@ -36,6 +38,9 @@ _WORDS = {"int32", "uint32"}
 _HALF = 16  # bits
 _LOW_HALVES = 0x05040100  # for `v_perm_b32`, of two words
 _NEXT_HALF = 0x01010101  # for each byte that the halves begin higher up
+_OCTET = 8
+_WORD_OCTETS = 4
+_NO_OCTETS = 0x0C000C00  # for `v_perm_b32`: zeros above each of two bytes
 
 
 def in_pairs(values: Sequence[Expr]) -> list[Expr]:
@@ -43,7 +48,7 @@ def in_pairs(values: Sequence[Expr]) -> list[Expr]:
     alone, do not profit."""
     if len(values) % 2:
         return []
-    return _rounded(values) or _fields(values)
+    return _rounded(values) or _fields(values) or _packed(values)
 
 
 def _rounded(values: Sequence[Expr]) -> list[Expr]:
@@ -75,16 +80,25 @@ def _both(low: Expr, high: Expr) -> Expr:
         if isinstance(first, tirx.Shuffle) and isinstance(second, tirx.Shuffle):
             first = _kept(first)
         return type(low)(first, second)
-    if (fields := _fields_of(low, high)) is not None:
-        return fields
-    vector: Expr = tirx.Shuffle([low, high], [0, 1])
-    return vector
+    for known in (_fields_of, _octets_of, _opposites_of):
+        if (vector := known(low, high)) is not None:
+            return vector
+    halves: Expr = tirx.Shuffle([low, high], [0, 1])
+    return halves
 
 
 def _kept(both: Expr) -> Expr:
     """Two floats that LLVM does not take for two again, as it does where all operands are such."""
     is_floats = str(both.ty.dtype) == "float32x2"
     return device.device("float32x2", "pair.kept", both) if is_floats else both
+
+
+def _packed(values: Sequence[Expr]) -> list[Expr]:
+    """The words of halves that are sums or products; nothing of other values."""
+    if not all(isinstance(v, _Packed) and str(v.ty.dtype) == "float16" for v in values):
+        return []
+    pairs = zip(values[::2], values[1::2], strict=True)
+    return [tirx.reinterpret("int32", _both(*pair)) for pair in pairs]
 
 
 def _fields(values: Sequence[Expr]) -> list[Expr]:
@@ -109,7 +123,13 @@ def _fields_of(low: Expr, high: Expr) -> Expr | None:
     if (elements := _elements_of(low, high)) is not None:
         return elements
     one, other = _field(low), _field(high)
-    if one is None or other is None or one.place != other.place:
+    if one is None or other is None:
+        return None
+    if one.is_low_half_of(other):
+        moved = tirx.shift_right(one.word.astype("uint32"), one.down.astype("uint32"))
+        bits = device.masked(moved.astype("int32"), one.mask, one.bits)
+        return tirx.reinterpret("float16x2", bits)
+    if one.place != other.place:
         return None
     selector = i32(_LOW_HALVES) + (one.above >> i32(3)) * i32(_NEXT_HALF)
     halves = device.permute(other.word, one.word, Analyzer().simplify(selector))
@@ -134,6 +154,31 @@ def _elements_of(low: Expr, high: Expr) -> Expr | None:
     return device.device("float16x2", _BOTH_ELEMENTS, word, first)
 
 
+def _octets_of(low: Expr, high: Expr) -> Expr | None:
+    """The vector of two halves that are bytes of words; None of others."""
+    if not isinstance(low, Call) or not isinstance(high, Call):
+        return None
+    if not device.device_function(low) == device.device_function(high) == OCTET:
+        return None
+    one, other = byte_of(low.args[1]), byte_of(high.args[1])
+    turned = constant(low.args[2])
+    if one is None or other is None or turned is None or turned != constant(high.args[2]):
+        return None
+    (word, first), (above, second) = one, other
+    places = first // _OCTET | (second // _OCTET + _WORD_OCTETS) << _HALF | _NO_OCTETS
+    bits = device.permute(above, word, places) ^ i32(turned | turned << _HALF)
+    return tirx.reinterpret("float16x2", bits)
+
+
+def _opposites_of(low: Expr, high: Expr) -> Expr | None:
+    """The vector of two numbers with their signs turned around; None of others."""
+    if not isinstance(low, Call) or not isinstance(high, Call):
+        return None
+    if not device.device_function(low) == device.device_function(high) == "opposite":
+        return None
+    return device.device("float16x2", "pair.opposite", _both(low.args[1], high.args[1]))
+
+
 @dataclass(frozen=True)
 class _Field:
     """The bits of a half: what `masked` makes of a word moved `down`, of its lower half where
@@ -149,6 +194,12 @@ class _Field:
     def place(self) -> tuple[tvm_ffi.StructuralKey | int, ...]:
         """All but the word."""
         return *map(tvm_ffi.StructuralKey, (self.down, self.above)), self.mask, self.bits
+
+    def is_low_half_of(self, other: _Field) -> bool:
+        """Whether another one is the same of the upper half of the word."""
+        lower = constant(self.above) == 0 and constant(other.above) == _HALF
+        place = replace(self, above=other.above).place
+        return lower and place == other.place and tvm_ffi.structural_equal(self.word, other.word)
 
 
 def _field(value: Expr) -> _Field | None:

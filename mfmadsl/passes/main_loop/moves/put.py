@@ -110,24 +110,50 @@ class Put:
 
     def statements(self, k: Expr, is_last: bool, buffer: Buffer | None = None) -> list[Stmt]:
         """The store of iteration `k`, into another buffer of the same kind if one is given."""
-        buffer = self.buffer if buffer is None else buffer
-        dtype, lanes = str(buffer.dtype), len(self.run)
+        lanes = len(self.run)
         if not self.is_plain:
-            made = self._computed(k, is_last)
+            made = self._made(k, is_last)
         elif lanes * self.size < WORD:
             made = self._narrow(k, is_last)
         else:
             made = self._words(k, is_last)
         before, value = made
-        store = BufferStore(buffer, tirx.reinterpret(of_length(dtype, lanes), value),
+        return [*before, self._store(value, buffer)]
+
+    def store_of(self, words: Buffer, buffer: Buffer | None = None) -> Stmt:
+        """The store of words that are computed already, into its buffer or another one."""
+        return self._store(tirx.BufferLoad(words, [ramp(0, int(words.shape[0]))]), buffer)
+
+    def _store(self, value: Expr, buffer: Buffer | None) -> Stmt:
+        buffer = self.buffer if buffer is None else buffer
+        lanes = len(self.run)
+        store = BufferStore(buffer, tirx.reinterpret(of_length(str(buffer.dtype), lanes), value),
                             [ramp(self.index, lanes)])  # fmt: skip
         guards = self.run[0].guards
         if not guards:
-            return [*before, store]
+            return store
         condition = guards[0]
         for each in guards[1:]:
             condition = tirx.And(condition, each)
-        return [*before, IfThenElse(condition, store, None)]
+        return IfThenElse(condition, store, None)
+
+    @property
+    def words(self) -> int:
+        """How many whole words it stores; 0 if it is less than one."""
+        return len(self.run) * self.size // WORD
+
+    def computed_into(self, words: Buffer, k: Expr, is_last: bool) -> list[list[Stmt]]:
+        """What it stores for iteration `k`, computed into registers, word by word, and each where
+        it stands, not just ahead of the store."""
+        before, values = self._computed(k, is_last)
+        each = len(values) // self.words
+        found = []
+        for number in range(self.words):
+            parts, own = values[number * each : (number + 1) * each], [i32(number)]
+            word = parts[0] if each == 1 else tirx.Shuffle(parts, list(range(each)))
+            kept = BufferStore(words, tirx.reinterpret("int32", word), own)
+            found.append([kept, device.there(tirx.BufferLoad(words, own))])
+        return [[*before, *found[0]], *found[1:]]
 
     def _words(self, k: Expr, is_last: bool) -> tuple[list[Stmt], Expr]:
         words = len(self.run) * self.size // WORD
@@ -174,8 +200,16 @@ class Put:
             value = value | part if number else part
         return [], tirx.Cast(f"uint{8 * self.size * len(self.run)}", value)
 
-    def _computed(self, k: Expr, is_last: bool) -> tuple[list[Stmt], Expr]:
-        """Elements that are made of what was fetched, 0 where they lie past an edge."""
+    def _made(self, k: Expr, is_last: bool) -> tuple[list[Stmt], Expr]:
+        """All that is made of what was fetched, at once."""
+        before, values = self._computed(k, is_last)
+        made = tirx.decl_buffer((len(values),), str(values[0].ty.dtype), "made", scope="local")
+        stores = [BufferStore(made, value, [i32(at)]) for at, value in enumerate(values)]
+        return [*before, AllocBuffer(made), *stores], tirx.BufferLoad(made, [ramp(0, len(values))])
+
+    def _computed(self, k: Expr, is_last: bool) -> tuple[list[Stmt], list[Expr]]:
+        """Elements that are made of what was fetched, 0 where they lie past an edge; or words of
+        two of them. They stand behind some statements."""
         dtype = str(self.buffer.dtype)
         before: list[Stmt] = []
         values: list[Expr] = []
@@ -192,12 +226,7 @@ class Put:
                 before.append(Bind(wanted, substitute(condition, {self.variable: k})))
                 value = tirx.Select(wanted, value, tirx.const(0, dtype))
             values.append(value)
-        if pairs := in_pairs(values):
-            values, dtype = pairs, "int32"
-        made = tirx.decl_buffer((len(values),), dtype, "made", scope="local")
-        before.append(AllocBuffer(made))
-        before += [BufferStore(made, value, [i32(at)]) for at, value in enumerate(values)]
-        return before, tirx.BufferLoad(made, [ramp(0, len(values))])
+        return before, in_pairs(values) or values
 
 
 def _as_fetched(each: Element, origin: tuple[Fetch, int]) -> bool:

@@ -36,6 +36,11 @@ from tvm.tirx import (
 )
 
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
+from mfmadsl.passes.main_loop.order.computed_ahead import (
+    NOTHING,
+    registers_of_computed,
+    share_of,
+)
 from mfmadsl.passes.main_loop.order.direct_iterations import direct_iterations
 from mfmadsl.passes.main_loop.order.instruction_order import Piece
 from mfmadsl.passes.main_loop.order.parts import Parts, Tiles, in_other_registers
@@ -139,15 +144,22 @@ class Iterations(Parts):
         return [*out, *self._read_and_computed(self.iteration(self.last))]
 
     def _inner(
-        self, k: Expr, tiles: Tiles, moves: Sequence[Piece] = (), are_late: bool = False
+        self,
+        k: Expr,
+        tiles: Tiles,
+        moves: Sequence[Piece] = (),
+        are_late: bool = False,
+        computed: Sequence[Piece] = (),
     ) -> list[Stmt]:
         """All register steps but the last, with moves in the first one: those that are late come
-        before its reads if it is half of the iteration, so that they have time to come."""
+        before its reads if it is half of the iteration, so that they have time to come. What is
+        `computed` comes in those that have its loads."""
         out: list[Stmt] = []
         steps = len(self.traffic.steps)
         for s in range(steps - 1):
             own, reads = moves if s == 0 else (), self.reads_of(s + 1, k, tiles)
             others = [*own, *reads] if are_late and steps == _HALVES else [*reads, *own]
+            others += share_of(computed, self.computing_steps, s)
             out += [device.wait_for_lds(self.chip), *self.spread(self.computing(s, k), others)]
         return out
 
@@ -189,7 +201,7 @@ class Iterations(Parts):
         What an odd iteration puts was loaded into one set of them, and into the other what an even
         one does.
         """
-        odd = {f.registers.__chandle__(): f.another_registers() for f in self.traffic.fetches}
+        odd = {f.registers.__chandle__(): f.another_registers() for f in self.repeated}
         last = constant(self.last)
         assert last is not None
 
@@ -220,12 +232,15 @@ class Iterations(Parts):
         and loads that of the one so far `ahead`."""
         following = self.iteration(t + 1)
         products = self.computing(len(self.traffic.steps) - 1, t)
-        in_flight = (ahead - _NEXT) * sum(fetch.loads for fetch in self.traffic.fetches)
-        moves = self.moves(following, tirx.min(t + ahead, self.last), {}, in_flight, late)
+        in_flight = (ahead - _NEXT) * sum(fetch.loads for fetch in self.repeated)
+        made = registers_of_computed(self.puts) if self.computing_steps else NOTHING
+        computed = self.compute(following, made, in_flight)
+        moves = self.moves(following, tirx.min(t + ahead, self.last), {}, in_flight, late, made)
         reads = self.reads_of(0, following, {})
         cut = self.pace.split(products, reads)
         return [
-            *self._inner(t, {}, self.fetches(late, t + 1), are_late=True),
+            *(AllocBuffer(each) for each in made.values()),
+            *self._inner(t, {}, self.fetches(late, t + 1), True, computed),
             device.wait_for_lds(self.chip),
             device.barrier(),
             *([device.keep_order()] if ahead == _NEXT and not self.copies_only else []),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from math import prod
+from math import ceil, prod
 
 from tvm import tirx
 from tvm.ir import TensorLoad
@@ -18,9 +18,17 @@ from mfmadsl.passes.main_loop.analysis.register_use import (
     MANY_ITERATIONS,
     RegisterUse,
     asks_late,
+    sharing_lines,
 )
 from mfmadsl.passes.main_loop.moves.fetch import Fetch
+from mfmadsl.passes.main_loop.moves.put import Put
 from mfmadsl.passes.main_loop.moves.traffic import Traffic
+from mfmadsl.passes.main_loop.order.computed_ahead import (
+    NOTHING,
+    Computed,
+    needed_by_computed,
+    pieces_of_computed,
+)
 from mfmadsl.passes.main_loop.order.fill import filled_here
 from mfmadsl.passes.main_loop.order.instruction_order import (
     Pace,
@@ -33,6 +41,8 @@ from mfmadsl.passes.main_loop.order.instruction_order import (
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import WORD, Node, constant, known_bytes, loads_of, substitute
 from mfmadsl.passes.tir.walk import mapped
+
+_TIMES_AHEAD = 4  # latencies of the L2 that an iteration takes at least which computes ahead
 
 Tiles = dict[int, Buffer]
 """For each tile by its handle, the one that stands for it in a stage."""
@@ -124,7 +134,8 @@ class Parts:
 
     def fetched(self, t: Expr, is_last: bool, but: Sequence[Fetch] = ()) -> list[Stmt]:
         """The loads of the iteration that is done as number `t`, but some."""
-        fetches = [f for f in self.fetches_in_order if f not in but]
+        own = self.repeated if constant(t) != 0 else self.fetches_in_order
+        fetches = [f for f in own if f not in but]
         k, following = self.iteration(t), self._following(t)
         return [s for f in fetches for s in f.fetch(k, is_last or self.always, following)]
 
@@ -139,10 +150,8 @@ class Parts:
     @cached_property
     def done(self) -> list[list[Fetch]]:
         """For each put the fetches of which nothing is left to put after it."""
-        last = {id(f): n for n, put in enumerate(self.traffic.puts) for f in put.fetches}
-        return [
-            [f for f in put.fetches if last[id(f)] == n] for n, put in enumerate(self.traffic.puts)
-        ]
+        last = {id(f): n for n, put in enumerate(self.puts) for f in put.fetches}
+        return [[f for f in put.fetches if last[id(f)] == n] for n, put in enumerate(self.puts)]
 
     @cached_property
     def fetches_in_order(self) -> list[Fetch]:
@@ -150,34 +159,52 @@ class Parts:
         return [fetch for each in self.done for fetch in each]
 
     @cached_property
+    def repeated(self) -> list[Fetch]:
+        """Those that all iterations make, but for what only the first one loads: it stays."""
+        return [fetch for fetch in self.fetches_in_order if not fetch.is_fixed]
+
+    @cached_property
     def late(self) -> list[Fetch]:
         """The last fetches of an iteration, for which the vector L1 has no lines beside the others:
-        where they are asked for together with them they hold up their wave. As many workgroups as
-        have room in the LDS share the lines.
-
-        There are none where LLVM orders the loop.
+        where they are asked for together with them they hold up their wave. What is computed ahead
+        of the barrier cannot be late. There are none where LLVM orders the loop.
         """
         if not self.overlap.ordered:
             return []
         kernel, chip = self.traffic.kernel, self.chip
         threads = prod(kernel.threads.extents.values())
         tiles = {put.buffer.__chandle__(): put.buffer for put in self.traffic.puts}.values()
-        resident = chip.lds_bytes // max(1, sum(map(known_bytes, tiles)) * self.stages)
-        own = [words(fetch) * WORD * threads for fetch in self.fetches_in_order]
+        lds = sum(map(known_bytes, tiles)) * self.stages
+        resident = sharing_lines(chip, lds, self._sums, ceil(threads / chip.wave_size))
+        own = sum(words(fetch) for fetch in self.repeated) * WORD * threads
         as_they_are = all(put.is_plain and put.is_straight for put in self.traffic.puts)
-        products = self._cycles * threads / chip.wave_size / chip.simds
-        if not asks_late(chip, sum(own), resident, products, self.has_few_loads, as_they_are):
+        if not asks_late(chip, own, resident, self._products, self.has_few_loads, as_they_are):
             return []
-        lines = chip.l1_bytes // max(1, resident)
-        asked = zip(self.fetches_in_order, accumulate(own), strict=True)
-        return [fetch for fetch, together in asked if together > lines]
+        lines = chip.l1_bytes // resident
+        asked = accumulate(fetch.line_bytes(kernel) for fetch in self.repeated)
+        soon = needed_by_computed(self.puts) if self.computing_steps else set()
+        together = zip(self.repeated, asked, strict=True)
+        return [fetch for fetch, most in together if most > lines and id(fetch) not in soon]
+
+    @property
+    def _sums(self) -> int:
+        """Registers of a lane that matrix instructions add to."""
+        stores = (s for step in self.traffic.steps for s in step.computing)
+        summed = {
+            s.buffer.__chandle__(): s.buffer
+            for s in stores
+            if self.traffic.main.instructions.has(s.value)
+        }
+        return sum(map(known_bytes, summed.values())) // WORD
 
     @cached_property
-    def _cycles(self) -> int:
-        """Cycles of a wave's matrix instructions in an iteration."""
-        instructions = self.traffic.main.instructions
+    def _products(self) -> float:
+        """Cycles of a SIMD's matrix instructions in an iteration."""
+        instructions, chip = self.traffic.main.instructions, self.chip
         values = (s.value for step in self.traffic.steps for s in step.computing)
-        return sum(instructions.time(value) for value in values if instructions.has(value))
+        of_wave = sum(instructions.time(value) for value in values if instructions.has(value))
+        threads = prod(self.traffic.kernel.threads.extents.values())
+        return of_wave * threads / chip.wave_size / chip.simds
 
     @cached_property
     def has_few_loads(self) -> bool:
@@ -185,7 +212,7 @@ class Parts:
         if self.traffic.kernel.register_use is not RegisterUse.TWO_AHEAD:
             return False
         count = constant(self.loop.extent)
-        needed = sum(map(words, self.traffic.fetches))
+        needed = sum(map(words, self.repeated))
         return count is not None and count >= MANY_ITERATIONS and needed <= FEW_WORDS
 
     @cached_property
@@ -193,29 +220,70 @@ class Parts:
         """Whether nothing is computed on its way: LLVM would do so, and wait, before a barrier."""
         return all(put.is_plain for put in self.traffic.puts)
 
+    @cached_property
+    def puts(self) -> list[Put]:
+        """All puts of an iteration, in the order in which they are made: those that are computed
+        come first, so that their loads are the ones that are there in time."""
+        return sorted(self.traffic.puts, key=lambda put: put.is_plain)
+
+    @cached_property
+    def computing_steps(self) -> range:
+        """The register steps in which that is computed which the last one puts: those in which the
+        loads are there. None where an iteration is not long enough for them to come by then, where
+        there is time for it later, or where LLVM orders the loop."""
+        steps, chip = len(self.traffic.steps), self.chip
+        if not self.overlap.ordered or self.stages != 1 or steps == 1:
+            return range(0)
+        if self._products < _TIMES_AHEAD * chip.l2_latency:
+            return range(0)
+        return range(min(1, steps - 2), steps - 1)
+
+    def compute(self, k: Expr, into: Computed, in_flight: int) -> list[Piece]:
+        """What is put of iteration `k`, computed into registers; so many loads are `in_flight` of
+        another iteration."""
+        puts = [put for put in self.puts if id(put) in into]
+        wait = self._wait_for(puts, in_flight)
+        return pieces_of_computed(puts, k, into, self.always, wait)
+
+    def _wait_for(self, puts: Sequence[Put], under_way: int) -> Stmt:
+        """All that these puts need is there; so many loads are behind all of the iteration's."""
+        order = self.repeated
+        needed = {id(f) for put in puts for f in put.fetches}
+        newest = max((n for n, f in enumerate(order) if id(f) in needed), default=-1)
+        younger = sum(f.loads for f in order[newest + 1 :]) + under_way
+        return device.wait_for_memory(self.chip, younger)
+
     def moves(
-        self, k: Expr, ahead: Expr, tiles: Tiles, in_flight: int = 0, but: Sequence[Fetch] = ()
+        self,
+        k: Expr,
+        ahead: Expr,
+        tiles: Tiles,
+        in_flight: int = 0,
+        but: Sequence[Fetch] = (),
+        computed: Computed = NOTHING,
     ) -> list[Piece]:
         """Every put of iteration k, and every fetch, but some, of that which is done as number
         `ahead`, once what it brought is put.
 
         The first half of the puts waits for what it needs, and the second half for the rest: the
-        memory is never waited for as a whole. So many loads `in_flight` are of another iteration.
+        memory is never waited for as a whole. So many loads `in_flight` are of another iteration,
+        and some puts are `computed` already.
         """
-        puts = self.traffic.puts
-        order = self.fetches_in_order
+        puts = self.puts
         half, started = len(puts) // 2, 0
         found: list[Piece] = []
         for number, put in enumerate(puts):
             target = tiles.get(put.buffer.__chandle__(), put.buffer)
-            statements = list(put.statements(k, self.always, target))
+            if (words := computed.get(id(put))) is None:
+                statements, cost = list(put.statements(k, self.always, target)), put.cost
+            else:
+                statements, cost = [put.store_of(words, target)], 1
             if number in (0, half):
-                needed = {id(f) for p in puts[: half if number < half else None] for f in p.fetches}
-                newest = max((n for n, f in enumerate(order) if id(f) in needed), default=-1)
-                younger = sum(f.loads for f in order[newest + 1 :]) + started + in_flight
-                statements.insert(0, device.wait_for_memory(self.chip, younger))
-            found.append(Piece(tuple(statements), put.cost))
-            fetches = [fetch for fetch in self.done[number] if fetch not in but]
+                some = puts[: half if number < half else None]
+                if waiting := [each for each in some if id(each) not in computed]:
+                    statements.insert(0, self._wait_for(waiting, started + in_flight))
+            found.append(Piece(tuple(statements), cost))
+            fetches = [f for f in self.done[number] if not f.is_fixed and f not in but]
             started += sum(fetch.loads for fetch in fetches)
             found += self.fetches(fetches, ahead)
         return found

@@ -42,13 +42,13 @@ class _RegisterIterations:
     def _sets(self) -> list[Mapping[int, Buffer]]:
         """For the registers of each fetch, those of another set; those of the first are its own."""
         traffic, kernel = self.parts.traffic, self.parts.traffic.kernel
-        own, sums = sum(map(words, traffic.fetches)), sum_words(traffic.steps)
+        own, sums = sum(map(words, self.parts.repeated)), sum_words(traffic.steps)
         waves = ceil(prod(kernel.threads.extents.values()) / kernel.chip.wave_size)
         most = register_sets(own, waves, kernel.groups, sums, kernel.chip)
         if kernel.register_use is not RegisterUse.TWO_AHEAD:
             most = 1
         return [
-            {f.registers.__chandle__(): f.another_registers(f"_{n}") for f in traffic.fetches}
+            {f.registers.__chandle__(): f.another_registers(f"_{n}") for f in self.parts.repeated}
             if n
             else {}
             for n in range(min(most, self.count))

@@ -15,7 +15,7 @@ from math import ceil, prod
 from mfmadsl.model import SPARSE_GROUP, SPARSE_STORED, Tiling
 from mfmadsl.model.energy import cycles_at, energy_of, settled
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
-from mfmadsl.passes.main_loop.analysis.register_use import asks_late
+from mfmadsl.passes.main_loop.analysis.register_use import asks_late, sharing_lines
 from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
@@ -232,7 +232,11 @@ class _Terms:
         under_way = times * path.latency
         # What goes through registers is asked for under an iteration's last products, and under the
         # others by another workgroup.
-        held = 0.0 if direct else _HELD * self._on_simds(matrix, 1) / groups
+        held = (
+            0.0
+            if direct or (self.asks_late and self.work)
+            else _HELD * self._on_simds(matrix, 1) / groups
+        )
         shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
         if work:  # one workgroup computes, and puts and reads what it has computed, in turn
             least, most = sorted((self._computed(work, groups), groups * lds))
@@ -252,8 +256,10 @@ class _Terms:
         """Whether the kernel asks for a step's last loads in the next one."""
         gemm, tiling, chip = self.gemm, self.tiling, self.gemm.chip
         lds = resources.lds_bytes(tiling, gemm.k_bytes, gemm.intrinsic, self.copied)
+        sums = resources.sum_registers(tiling, gemm.intrinsic)
+        resident = sharing_lines(chip, lds, sums, tiling.wave_count)
         return asks_late(
-            chip, self.lds_traffic[0], chip.lds_bytes // lds, self._on_simds(self.matrix, 1),
+            chip, self.lds_traffic[0], resident, self._on_simds(self.matrix, 1),
             few_loads, is_plain=not gemm.made,
         )  # fmt: skip
 
@@ -274,7 +280,7 @@ class _Terms:
         put, read = (each / chip.lds_bytes_per_cycle for each in self.lds_traffic)
         under = self._on_simds(self.matrix, 1) / steps if steps > 1 else 0.0
         lines = chip.l1_bytes / chip.l1_bytes_per_cycle / self.resident
-        late = 0.0 if self.loads_two else max(0.0, self.l1 - lines - under)
+        late = 0.0 if self.loads_two or self.work else max(0.0, self.l1 - lines - under)
         return max(0.0, put + chip.lds_latency + read / steps - under) + late
 
     def _past_lds(self, groups: int, path: Path, of_all: float) -> float:
