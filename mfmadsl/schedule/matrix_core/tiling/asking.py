@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from mfmadsl.model import Tiling
 from mfmadsl.passes.main_loop.analysis.register_use import (
     FEW_WORDS,
@@ -9,6 +11,25 @@ from mfmadsl.passes.main_loop.analysis.register_use import (
 )
 from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
+
+_LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
+
+
+def bytes_behind(gemm: GemmOnChip, tiling: Tiling) -> float:
+    """Bytes of the lines that a step asks for once more, where rows start anywhere: the word behind
+    them is loaded by itself, for each row of lanes that know each other's, unless that is aligned.
+    """
+    found = 0.0
+    if not any(gemm.loads.shifted):
+        return found
+    for read in gemm.reads:
+        if not gemm.loads.shifted[read.side] or read.stored:
+            continue
+        across = min(tiling.block[read.side], (gemm.m, gemm.n)[read.side])
+        sides = across, min(tiling.k_step, gemm.k)
+        rows, length = sides if read.together is None else sides[::-1]
+        found += rows * ceil(length * read.k_bytes / _LANE_ROW) * (1 - read.k_bytes / WORD)
+    return found * gemm.chip.line_bytes * gemm.intrinsic.blocks
 
 
 def asked_bytes(gemm: GemmOnChip, tiling: Tiling) -> float:

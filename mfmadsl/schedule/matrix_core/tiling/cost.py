@@ -16,10 +16,10 @@ from mfmadsl.model import SPARSE_GROUP, SPARSE_STORED, Tiling
 from mfmadsl.model.energy import cycles_at, energy_of, settled
 from mfmadsl.model.traffic import Path, Sharing, path_of, traffic_of
 from mfmadsl.passes.main_loop.analysis.register_use import asks_late, sharing_lines
-from mfmadsl.passes.tir.expression import WORD
 from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
-from mfmadsl.schedule.matrix_core.tiling.asking import asked_bytes, has_few_loads
+from mfmadsl.schedule.matrix_core.tiling.asking import asked_bytes, bytes_behind, has_few_loads
+from mfmadsl.schedule.matrix_core.tiling.computing import is_uneven, turned_bytes, work_of
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.occupancy import copied_rows, resident_groups, sets_of
 
@@ -32,9 +32,8 @@ _FURTHER = 0.8  # steps more where the loads of two are in flight, as kernels be
 _HALF, _WHOLE = 0.5, 0.9  # steps for which a tile in the LDS is in use: by halves, or all of it
 _FOUND = 0.5  # of common lines that others have asked for: of the rest they ask at once
 _FIRST_STEPS = 1  # that are asked for before the first is needed
-_LANE_ROW = 256  # bytes that 16 lanes load, of which each has the next one's words
 _WAITING = 0.5  # of the cycles in which it computes a wave waits for its own results
-_SIMD_LANES = 16  # that a SIMD computes in a cycle
+_UNEVEN = 0.5  # of the cycles in which it computes, where some threads have more of that
 _HELD = 0.6  # of its matrix cycles, in which a workgroup asks for nothing that lacks a line
 _TURNING: dict[float, float] = {
     1: 8.0,
@@ -98,13 +97,14 @@ class _Terms:
         self.sharing = sharing
         self.direct = self._is_direct()
         # What is the same at each clock.
-        self.matrix, self.work = self._matrix(), self._work()
-        self.l1 = (self.whole_bytes + self._behind()) / gemm.chip.l1_bytes_per_cycle
+        self.matrix, self.work = self._matrix(), work_of(gemm, tiling, self.copied)
+        self.l1 = (self.whole_bytes + bytes_behind(gemm, tiling)) / gemm.chip.l1_bytes_per_cycle
         few = has_few_loads(gemm, tiling, self.copied, self.steps, self.direct)
         self.asks_late = tiling.stages == 1 and self._asks_late(few)
         self.loads_two = few and not self.asks_late
+        self.computes_ahead = bool(self.work) and self.asks_late
         self.exposed = self._exposed()
-        self.turning = self._turned_bytes() * _TURNING.get(max(gemm.k_bytes), 0.0)
+        self.turning = turned_bytes(gemm, tiling) * _TURNING.get(max(gemm.k_bytes), 0.0)
         self.known: dict[float, float] = {}
         self._look_at(1.0)
 
@@ -229,7 +229,8 @@ class _Terms:
             return self._past_lds(groups, path, of_all) + groups * stores
         # The vector L1 has lines for so many loads under way, all of which take that long.
         times = self.whole_bytes * self.missing / chip.l1_bytes
-        under_way = times * path.latency
+        near = chip.l2_latency + self.sharing.die * (path.latency - chip.l2_latency)
+        under_way = times * (near if self.computes_ahead else path.latency)
         # What goes through registers is asked for under an iteration's last products, and under the
         # others by another workgroup.
         held = (
@@ -245,7 +246,10 @@ class _Terms:
         coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
         busy = self._on_simds(matrix, 1) + self.exposed
         busy = max(busy, lds / 2) + _BARRIER / tiling.stages
-        alone = max(busy, self._waited(coming, self._computed(work, 1)) + self.turning)
+        if self.computes_ahead:
+            alone = max(busy, under_way)
+        else:
+            alone = max(busy, self._waited(coming, self._computed(work, 1)) + self.turning)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
         ahead = _STATISTICS * gemm.statistics_rows
@@ -280,7 +284,14 @@ class _Terms:
         put, read = (each / chip.lds_bytes_per_cycle for each in self.lds_traffic)
         under = self._on_simds(self.matrix, 1) / steps if steps > 1 else 0.0
         lines = chip.l1_bytes / chip.l1_bytes_per_cycle / self.resident
-        late = 0.0 if self.loads_two or self.work else max(0.0, self.l1 - lines - under)
+        if self.work:  # it is loaded first, and what comes late has time
+            late = (
+                _UNEVEN * self._computed(self.work, 1)
+                if is_uneven(self.gemm, tiling, self.copied)
+                else 0.0
+            )
+        else:
+            late = 0.0 if self.loads_two else max(0.0, self.l1 - lines - under)
         return max(0.0, put + chip.lds_latency + read / steps - under) + late
 
     def _past_lds(self, groups: int, path: Path, of_all: float) -> float:
@@ -311,23 +322,6 @@ class _Terms:
         put = resources.k_step_bytes(tiling, self.gemm.k_bytes, self.copied)
         return put * blocks, read * tiling.k_step * blocks
 
-    def _behind(self) -> float:
-        """Bytes of the lines that a step asks for once more, where rows start anywhere: the word
-        behind them is loaded by itself, for each row of lanes that know each other's, unless that
-        is aligned."""
-        gemm, found = self.gemm, 0.0
-        if not any(gemm.loads.shifted):
-            return found
-        for read in gemm.reads:
-            if not gemm.loads.shifted[read.side] or read.stored:
-                continue
-            extent = gemm.m, gemm.n
-            across = min(self.tiling.block[read.side], extent[read.side])
-            sides = across, min(self.tiling.k_step, gemm.k)
-            rows, length = sides if read.together is None else sides[::-1]
-            found += rows * ceil(length * read.k_bytes / _LANE_ROW) * (1 - read.k_bytes / WORD)
-        return found * gemm.chip.line_bytes * gemm.intrinsic.blocks
-
     def _on_simds(self, cycles: float, groups: int) -> float:
         """Cycles that so many workgroups take for what takes one of them `cycles` on one SIMD."""
         waves = self.tiling.wave_count * groups
@@ -338,24 +332,6 @@ class _Terms:
         while others of its SIMD compute."""
         waves = max(1.0, self.tiling.wave_count * self.resident / self.gemm.chip.simds)
         return self._on_simds(work, groups) * (1 + _WAITING / waves)
-
-    def _work(self) -> float:
-        """Cycles in which one SIMD computes the elements of a step that are not loaded as such."""
-        tiling = self.tiling
-        if not self.gemm.made:
-            return 0.0
-        each = sum(self.copied[read.side] * read.work for read in self.gemm.reads)
-        return each * tiling.k_step * self.gemm.intrinsic.blocks / _SIMD_LANES
-
-    def _turned_bytes(self) -> float:
-        """Of a thread in a step: what lies across its tile in memory, and has to be turned."""
-        gemm, tiling = self.gemm, self.tiling
-        if not any(gemm.loads.turned):
-            return 0.0
-        turned = zip(tiling.block, gemm.loads.turned, strict=True)
-        rows = self._bytes_of([own if is_turned else 0 for own, is_turned in turned])
-        threads = tiling.wave_count * gemm.chip.wave_size
-        return rows * tiling.k_step * gemm.intrinsic.blocks / threads
 
     def _shared_sums(self) -> float:
         """Cycles of the LDS in which waves along K leave their sums, and others fetch them."""
