@@ -122,6 +122,7 @@ SHARES = {
     "passes/kernel/test_reduction.py": 0.35,
     "passes/kernel/test_requirement.py": 0.21,
     "passes/main_loop/moves/test_short_tile.py": 0.28,
+    "passes/main_loop/moves/test_pairs.py": 0.3,
     "passes/main_loop/order/test_computed_ahead.py": 0.07,
     "passes/main_loop/test_scaled_sums.py": 0.098,
     "passes/tir/test_annotation.py": 0.111,

@@ -43,6 +43,8 @@ def byte_of(value: Expr) -> tuple[Expr, int] | None:
     if not isinstance(value, tirx.Cast) or str(value.ty.dtype) != "int32":
         return None
     octet = value.value
+    if str(octet.ty.dtype) != "uint8":
+        return None
     while isinstance(octet, Call) and name_of(octet) == "reinterpret":
         octet = octet.args[0]
     if not isinstance(octet, tirx.Cast) or str(octet.ty.dtype) != "uint8":

@@ -43,12 +43,13 @@ _WORD_OCTETS = 4
 _NO_OCTETS = 0x0C000C00  # for `v_perm_b32`: zeros above each of two bytes
 
 
-def in_pairs(values: Sequence[Expr]) -> list[Expr]:
+def in_pairs(values: Sequence[Expr], alone: bool = False) -> list[Expr]:
     """The words of values that are computed two at once; nothing where others, or all of them
-    alone, do not profit."""
+    alone, do not profit. Where each word stands `alone`, LLVM does not see more than two numbers
+    of a kind, and leaves them as they are."""
     if len(values) % 2:
         return []
-    return _rounded(values) or _fields(values) or _packed(values)
+    return _rounded(values) or _fields(values) or (_packed(values) if alone else [])
 
 
 def _rounded(values: Sequence[Expr]) -> list[Expr]:
@@ -114,7 +115,7 @@ def _has_fields(low: Expr, high: Expr) -> bool:
     """Whether some of what two halves are computed of are fields of two words."""
     if isinstance(low, _Packed) and isinstance(high, _Packed) and type(low) is type(high):
         return _has_fields(low.a, high.a) or _has_fields(low.b, high.b)
-    return _fields_of(low, high) is not None
+    return _fields_of(low, high) is not None or _octets_of(low, high) is not None
 
 
 def _fields_of(low: Expr, high: Expr) -> Expr | None:

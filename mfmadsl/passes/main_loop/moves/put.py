@@ -146,8 +146,9 @@ class Put:
         """What it stores for iteration `k`, computed into registers, word by word, and each where
         it stands, not just ahead of the store."""
         before, values = self._computed(k, is_last)
+        values = in_pairs(values, alone=True) or values
         each = len(values) // self.words
-        found = []
+        found: list[list[Stmt]] = []
         for number in range(self.words):
             parts, own = values[number * each : (number + 1) * each], [i32(number)]
             word = parts[0] if each == 1 else tirx.Shuffle(parts, list(range(each)))
@@ -203,13 +204,14 @@ class Put:
     def _made(self, k: Expr, is_last: bool) -> tuple[list[Stmt], Expr]:
         """All that is made of what was fetched, at once."""
         before, values = self._computed(k, is_last)
+        values = in_pairs(values) or values
         made = tirx.decl_buffer((len(values),), str(values[0].ty.dtype), "made", scope="local")
         stores = [BufferStore(made, value, [i32(at)]) for at, value in enumerate(values)]
         return [*before, AllocBuffer(made), *stores], tirx.BufferLoad(made, [ramp(0, len(values))])
 
     def _computed(self, k: Expr, is_last: bool) -> tuple[list[Stmt], list[Expr]]:
-        """Elements that are made of what was fetched, 0 where they lie past an edge; or words of
-        two of them. They stand behind some statements."""
+        """Elements that are made of what was fetched, 0 where they lie past an edge, behind some
+        statements."""
         dtype = str(self.buffer.dtype)
         before: list[Stmt] = []
         values: list[Expr] = []
@@ -226,7 +228,7 @@ class Put:
                 before.append(Bind(wanted, substitute(condition, {self.variable: k})))
                 value = tirx.Select(wanted, value, tirx.const(0, dtype))
             values.append(value)
-        return before, in_pairs(values) or values
+        return before, values
 
 
 def _as_fetched(each: Element, origin: tuple[Fetch, int]) -> bool:

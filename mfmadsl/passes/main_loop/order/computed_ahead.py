@@ -61,9 +61,9 @@ def pieces_of_computed(
             if id(fetch) not in hidden and not fetch.is_fixed:
                 before += device.renewed_words(fetch.registers)
                 hidden.add(id(fetch))
-        cost = (put.cost - 1) // put.words
-        for word in put.computed_into(into[id(put)], k, is_last):
-            found.append(Piece((*before, *word), cost))
+        parts = put.computed_into(into[id(put)], k, is_last)
+        for part in parts:
+            found.append(Piece((*before, *part), (put.cost - 1) // len(parts)))
             before = []
     return found
 

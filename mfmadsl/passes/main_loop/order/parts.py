@@ -223,8 +223,9 @@ class Parts:
     @cached_property
     def puts(self) -> list[Put]:
         """All puts of an iteration, in the order in which they are made: those that are computed
-        come first, so that their loads are the ones that are there in time."""
-        return sorted(self.traffic.puts, key=lambda put: put.is_plain)
+        ahead come first, so that their loads are the ones that are there in time."""
+        found = list(self.traffic.puts)
+        return sorted(found, key=lambda put: put.is_plain) if self.computing_steps else found
 
     @cached_property
     def computing_steps(self) -> range:

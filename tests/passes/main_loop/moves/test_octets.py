@@ -31,6 +31,16 @@ def test_an_element_of_a_byte(start: int, shift: int) -> None:
     assert tvm_ffi.structural_equal(found, element(WORD, i32(start + shift)))
 
 
+def test_a_byte_that_was_taken_for_one_with_a_sign() -> None:
+    """Its bits are those of the byte."""
+    as_signed = tirx.reinterpret("int8", tirx.Cast("uint8", tirx.shift_right(WORD, i32(8))))
+    octet = tirx.Cast("int32", tirx.reinterpret("uint8", as_signed))
+    found = of_whole_words(element(octet, i32(4)))
+    assert tvm_ffi.structural_equal(found, element(WORD, i32(12)))
+    as_number = element(tirx.Cast("int32", as_signed), i32(4))  # its sign would be repeated
+    assert tvm_ffi.structural_equal(of_whole_words(as_number), as_number)
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -92,3 +92,42 @@ def test_fields_of_two_words(
     # Of eight rows of four k, of each two words, one puts the lower and one the upper halves
     # together; where fields are left alone one puts two numbers together.
     assert kernel.assembly.count("v_perm_b32") == permutations
+
+
+def bytes_workload(dtype: str, transposed: bool, less: int) -> PrimFunc:
+    """C[i, j] = sum of A[i, k] * B[j, k] whose B is bytes, less a number and doubled."""
+    a = te.placeholder((K, K), "float16", "A")
+    w = te.placeholder((ROWS, K) if transposed else (K, ROWS), dtype, "W")
+
+    def element(j: Any, k: Any) -> Any:
+        number = (w[j, k] if transposed else w[k, j]).astype("float16")
+        return (number - tirx.const(less, "float16")) * tirx.const(2, "float16")
+
+    b = te.compute((ROWS, K), element, "B")
+    r = te.reduce_axis((0, K), "r")
+    c = te.compute(
+        (K, ROWS),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        "C",
+    )
+    return te.create_prim_func([a, w, c])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("transposed", [True, False])
+@pytest.mark.parametrize("less", [0, 8])
+@pytest.mark.parametrize("arch", ["gfx908", "gfx942", "gfx950"])
+def test_bytes_of_one_word_or_of_two(dtype: str, transposed: bool, less: int, arch: str) -> None:
+    """A is the identity, and every byte is among the weights."""
+    function = bytes_workload(dtype, transposed, less)
+    tiling = replace(gemm_tilings(function, arch=arch)[0], block=(32, 64), waves=(1, 2),
+                     k_step=K, split_k=1, k_waves=1, stages=1, one_launch=False)  # fmt: skip
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch=arch, tiling=tiling), arch=arch)
+    weights = np.random.default_rng(0).permutation(ROWS * K).astype(np.uint8).view(dtype)
+    weights = weights.reshape((ROWS, K) if transposed else (K, ROWS))
+    c = np.full((K, ROWS), np.nan, np.float32)
+    report = mfmadsl.sanitize(kernel, [np.eye(K, dtype=np.float16), weights, c])
+    assert not report.faults
+    found = 2 * (weights.astype(float) - less)
+    assert np.array_equal(c, found.T if transposed else found)
+    assert "sdwa" not in kernel.assembly
