@@ -102,6 +102,7 @@ class _Terms:
         few = has_few_loads(gemm, tiling, self.copied, self.steps, self.direct)
         self.asks_late = tiling.stages == 1 and self._asks_late(few)
         self.loads_two = few and not self.asks_late
+        # What is computed is asked for first, and the rest late: some is under way all the time.
         self.computes_ahead = bool(self.work) and self.asks_late
         self.exposed = self._exposed()
         self.turning = turned_bytes(gemm, tiling) * _TURNING.get(max(gemm.k_bytes), 0.0)
@@ -229,15 +230,11 @@ class _Terms:
             return self._past_lds(groups, path, of_all) + groups * stores
         # The vector L1 has lines for so many loads under way, all of which take that long.
         times = self.whole_bytes * self.missing / chip.l1_bytes
-        near = chip.l2_latency + self.sharing.die * (path.latency - chip.l2_latency)
-        under_way = times * (near if self.computes_ahead else path.latency)
+        under_way = times * self._latency_of_lines(path)
         # What goes through registers is asked for under an iteration's last products, and under the
-        # others by another workgroup.
-        held = (
-            0.0
-            if direct or (self.asks_late and self.work)
-            else _HELD * self._on_simds(matrix, 1) / groups
-        )
+        # others by another workgroup, unless some comes late.
+        is_held = not direct and not self.computes_ahead
+        held = _HELD * self._on_simds(matrix, 1) / groups if is_held else 0.0
         shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
         if work:  # one workgroup computes, and puts and reads what it has computed, in turn
             least, most = sorted((self._computed(work, groups), groups * lds))
@@ -246,10 +243,8 @@ class _Terms:
         coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
         busy = self._on_simds(matrix, 1) + self.exposed
         busy = max(busy, lds / 2) + _BARRIER / tiling.stages
-        if self.computes_ahead:
-            alone = max(busy, under_way)
-        else:
-            alone = max(busy, self._waited(coming, self._computed(work, 1)) + self.turning)
+        waited = self._waited(coming, self._computed(work, 1)) + self.turning
+        alone = max(busy, under_way if self.computes_ahead else waited)
         # What is first asked for comes at once, and nobody waits for it again.
         waiting = max(0, self.steps - _FIRST_STEPS)
         ahead = _STATISTICS * gemm.statistics_rows
@@ -276,7 +271,8 @@ class _Terms:
     def _exposed(self) -> float:
         """Cycles of a step in which matrix cores wait where a tile has one place in the LDS: under
         the products of the last register step the next tile is put there, and its first fragments
-        are read; of the loads those for which the vector L1 has no lines hold up their wave."""
+        are read; of the loads those for which the vector L1 has no lines hold up their wave. Loads
+        of what is computed come first; of that some threads may have more than others."""
         tiling, chip = self.tiling, self.gemm.chip
         if self.direct or tiling.stages != 1:
             return 0.0
@@ -284,15 +280,20 @@ class _Terms:
         put, read = (each / chip.lds_bytes_per_cycle for each in self.lds_traffic)
         under = self._on_simds(self.matrix, 1) / steps if steps > 1 else 0.0
         lines = chip.l1_bytes / chip.l1_bytes_per_cycle / self.resident
-        if self.work:  # it is loaded first, and what comes late has time
-            late = (
-                _UNEVEN * self._computed(self.work, 1)
-                if is_uneven(self.gemm, tiling, self.copied)
-                else 0.0
-            )
-        else:
-            late = 0.0 if self.loads_two else max(0.0, self.l1 - lines - under)
-        return max(0.0, put + chip.lds_latency + read / steps - under) + late
+        more = 0.0
+        if self.work and is_uneven(self.gemm, tiling, self.copied):
+            more = _UNEVEN * self._computed(self.work, 1)
+        elif not self.work and not self.loads_two:
+            more = max(0.0, self.l1 - lines - under)
+        return max(0.0, put + chip.lds_latency + read / steps - under) + more
+
+    def _latency_of_lines(self, path: Path) -> float:
+        """Cycles for which a line of the vector L1 waits for what it is to hold: of all a wave
+        waits for, that of the last one; where some is under way all the time, the mean."""
+        if not self.computes_ahead:
+            return path.latency
+        near = self.gemm.chip.l2_latency
+        return near + self.sharing.die * (path.latency - near)
 
     def _past_lds(self, groups: int, path: Path, of_all: float) -> float:
         """Cycles of so many workgroups whose fragments come from memory, up to their stores.

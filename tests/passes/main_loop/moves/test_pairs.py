@@ -28,6 +28,16 @@ ORDERS: dict[str, Callable[[Any], Any]] = {
 """Which field of a word a row has."""
 
 
+def product(a: te.Tensor, b: te.Tensor) -> te.Tensor:
+    """C[i, j] = sum of A[i, k] * B[j, k]."""
+    r = te.reduce_axis((0, K), "r")
+    return te.compute(
+        (K, ROWS),
+        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
+        "C",
+    )
+
+
 def workload(order: str, mask: int, dtype: str, zero: bool) -> PrimFunc:
     """C[i, j] = sum of A[i, k] * B[j, k] whose B is fields of words of eight rows of a k, and with
     `zero` less a field of another word."""
@@ -44,13 +54,7 @@ def workload(order: str, mask: int, dtype: str, zero: bool) -> PrimFunc:
         return number - field(zeros[k // K, j // WORD], j) if zero else number + number
 
     b = te.compute((ROWS, K), element, "B")
-    r = te.reduce_axis((0, K), "r")
-    c = te.compute(
-        (K, ROWS),
-        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
-        "C",
-    )
-    return te.create_prim_func([a, words, zeros, c])
+    return te.create_prim_func([a, words, zeros, product(a, b)])
 
 
 def fields(words: Array, order: str, mask: int) -> Array:
@@ -104,13 +108,7 @@ def bytes_workload(dtype: str, transposed: bool, less: int) -> PrimFunc:
         return (number - tirx.const(less, "float16")) * tirx.const(2, "float16")
 
     b = te.compute((ROWS, K), element, "B")
-    r = te.reduce_axis((0, K), "r")
-    c = te.compute(
-        (K, ROWS),
-        lambda i, j: te.sum(a[i, r].astype("float32") * b[j, r].astype("float32"), axis=[r]),
-        "C",
-    )
-    return te.create_prim_func([a, w, c])
+    return te.create_prim_func([a, w, product(a, b)])
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])

@@ -286,3 +286,15 @@ def test_parts_of_k_are_equal_and_more_than_compute_units() -> None:
     tilings = gemm_tilings(mfmadsl.quantised_matmul(16, n, k, "awq"), arch="gfx942")
     assert all(k // tiling.k_step % tiling.split_k == 0 for tiling in tilings)
     assert max(n // t.block[1] * t.split_k for t in tilings if t.split_k > 1) > 2 * 304
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_of_many_rows_all_threads_compute_as_many_weights(format_name: str, arch: str) -> None:
+    """Eight at a time, in tiles of 256 rows: smaller ones would compute each weight more often."""
+    workload = mfmadsl.quantised_matmul(4096, 4096, 4096, format_name, "float16")
+    tiling = mfmadsl.gemm_tiling(workload, arch=arch)
+    threads = tiling.wave_count * 64
+    assert tiling.block[0] >= 224
+    assert tiling.block[1] == 256
+    assert tiling.block[1] * tiling.k_step % (8 * threads) == 0
