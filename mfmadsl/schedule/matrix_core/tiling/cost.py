@@ -188,8 +188,8 @@ class _Terms:
         at_once = ceil(min(self.tiles / product.dies, product.units_of_die * self.resident))
         layers = max(1, ceil(at_once / (self.rows * self.columns)))
         each = ceil(at_once / layers)
-        high = min(tiling.group, self.rows, each)
-        wide = min(ceil(each / high), self.columns)
+        wide = min(ceil(each / min(tiling.group, self.rows, each)), self.columns)
+        high = min(ceil(each / wide), self.rows)  # of few columns several groups of rows
         of_die = layers * self._distinct(high, wide)
         dies = min(product.dies, ceil(self.tiles / at_once))
         all_layers = min(self.layers, dies * layers)

@@ -147,6 +147,20 @@ def test_a_vector_has_many_bytes_on_their_way(arch: str, shape: tuple[int, int, 
     assert sum(tiling.block) * tiling.k_step * 2 * tiling.stages >= 14 * 1024
 
 
+@pytest.mark.parametrize("shape", [(2304, 16, 4352), (8192, 16, 1024), (4096, 64, 4096)])
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_few_columns_are_taken_as_few_rows_are(arch: str, shape: tuple[int, int, int]) -> None:
+    """The transpose of a product is as much work, and as much memory, where both lie along K."""
+    m, n, k = shape
+    tall, wide = (
+        gemm_tiling(Workload(*each).function(), arch=arch)
+        for each in ((m, n, k), (n, m, k))
+    )
+    assert tall.block == wide.block[::-1]
+    assert tall.waves == wide.waves[::-1]
+    assert (tall.k_step, tall.split_k, tall.k_waves) == (wide.k_step, wide.split_k, wide.k_waves)
+
+
 def test_an_unknown_m_has_a_tiling_too() -> None:
     assert gemm_tiling(LARGE.function(te.var("m"))).block[0] >= 64
 
