@@ -153,8 +153,7 @@ def test_few_columns_are_taken_as_few_rows_are(arch: str, shape: tuple[int, int,
     """The transpose of a product is as much work, and as much memory, where both lie along K."""
     m, n, k = shape
     tall, wide = (
-        gemm_tiling(Workload(*each).function(), arch=arch)
-        for each in ((m, n, k), (n, m, k))
+        gemm_tiling(Workload(*each).function(), arch=arch) for each in ((m, n, k), (n, m, k))
     )
     assert tall.block == wide.block[::-1]
     assert tall.waves == wide.waves[::-1]
