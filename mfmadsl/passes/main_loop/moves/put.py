@@ -139,8 +139,9 @@ class Put:
 
     @property
     def words(self) -> int:
-        """How many whole words it stores; 0 if it is less than one."""
-        return len(self.run) * self.size // WORD
+        """Of how many words it is; 0 if they are no whole ones, or its elements are larger."""
+        words, rest = divmod(len(self.run) * self.size, WORD)
+        return 0 if rest or self.size > WORD else words
 
     def computed_into(self, words: Buffer, k: Expr, is_last: bool) -> list[list[Stmt]]:
         """What it stores for iteration `k`, computed into registers, word by word, and each where

@@ -8,7 +8,8 @@ docs/gemm-kernel.md, "The main loop", explains the pipeline. With one tile an op
                                               barrier: iteration t + 1 is there
                                               read fragments 0 of iteration t + 1
 
-Of fetches for which the vector L1 has no lines, step 0 of iteration t + 1 makes the last ones.
+Of fetches for which the vector L1 has no lines, step 0 of iteration t + 1 makes the last ones. What
+is computed before it is put is computed under steps 1 .. S-2 (`computed_ahead`).
 Where registers are left, iteration t + 3 is fetched, into a second set of registers in every other
 iteration. Two tiles need one barrier, and the LDS is filled throughout the iteration. Loads
 straight into the LDS have an order of their own (`direct_iterations`).

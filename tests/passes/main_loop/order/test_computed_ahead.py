@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tvm import te
 
 import mfmadsl
 from mfmadsl.emulator.profiler.main_loop import is_matrix, loop_instructions
+from mfmadsl.model.numpy_type import numpy_type
+from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
 
 INSTRUCTIONS = {"gfx942": ("mfma_f32_32x32x8_f16", 8), "gfx950": ("mfma_f32_32x32x16_f16", 16)}
 """Each with its k."""
@@ -123,3 +127,39 @@ def test_what_is_computed_is_loaded_first_and_the_rest_is_late() -> None:
     first = loads.index("s_barrier")
     assert set(loads[:first]) == {"buffer_load_dwordx4"}  # of A
     assert "buffer_load_dwordx2" in loads[first:]  # of the weights
+
+
+@pytest.mark.parametrize(
+    ("dtype", "stored", "sums", "k_step"),
+    [
+        ("float64", "float32", "float64", 32),
+        ("float32", "float16", "float32", 32),
+        ("bfloat16", "float32", "float32", 64),
+        ("int8", "uint8", "int32", 128),
+        ("float16", "int8", "float32", 64),
+    ],
+)
+def test_elements_of_any_size(dtype: str, stored: str, sums: str, k_step: int) -> None:
+    """Those larger than a word are computed where they are put."""
+    extent, k = 128, 320
+    a = te.placeholder((extent, k), dtype, "A")
+    w = te.placeholder((extent, k), stored, "W")
+    b = te.compute((extent, k), lambda j, r: w[j, r].astype(dtype), "B")
+    r = te.reduce_axis((0, k), "r")
+    c = te.compute(
+        (extent, extent),
+        lambda i, j: te.sum(a[i, r].astype(sums) * b[j, r].astype(sums), axis=[r]),
+        "C",
+    )
+    function = te.create_prim_func([a, w, c])
+    found = gemm_tilings(function, arch="gfx942")[0]
+    tiling = replace(found, block=(128, 128), waves=(2, 2), k_step=k_step, stages=1, split_k=1,
+                     k_waves=1, one_launch=False)  # fmt: skip
+    kernel = mfmadsl.build(mfmadsl.gemm_schedule(function, arch="gfx942", tiling=tiling), "gfx942")
+    assert not kernel.remarks
+    left = np.arange(extent)[:, None] % 3 + np.arange(k) % 7
+    right = np.arange(extent)[:, None] % 5 + np.arange(k) % 11
+    result = np.zeros((extent, extent), sums)
+    arrays = [left.astype(numpy_type(dtype)), right.astype(stored), result]
+    assert not mfmadsl.sanitize(kernel, arrays).faults
+    np.testing.assert_array_equal(result, left @ right.T)
