@@ -69,8 +69,16 @@ class EnclosingKernel:
         return prod(found)
 
     @property
+    def thread_count(self) -> int:
+        """The threads of a workgroup."""
+        return prod(self.threads.extents.values())
+
+    @property
+    def waves(self) -> int:
+        """The waves of a workgroup."""
+        return ceil(self.thread_count / self.chip.wave_size)
+
+    @property
     def registers(self) -> int:
         """How many a lane has, if a compute unit has but one workgroup."""
-        threads = prod(self.threads.extents.values())
-        waves = ceil(threads / self.chip.wave_size)
-        return self.chip.registers // max(1, ceil(waves / self.chip.simds))
+        return self.chip.registers // max(1, ceil(self.waves / self.chip.simds))

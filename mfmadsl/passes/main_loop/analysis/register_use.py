@@ -60,7 +60,7 @@ def asks_late(
         return False
     if products < own / chip.l1_bytes * _FROM_MEMORY * chip.l2_latency:
         return False
-    return own > chip.l1_bytes / max(1, resident)
+    return own > chip.l1_bytes / resident
 
 
 class RegisterUse(IntEnum):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +110,7 @@ class Fetch:
         """Bytes of the lines that a workgroup asks for together; where they are not known, of what
         it needs of them."""
         threads = kernel.threads
-        asked = prod(threads.extents.values()) * len(self.run) * self.size
+        asked = kernel.thread_count * len(self.run) * self.size
         lanes = np.indices(tuple(threads.extents.values())).reshape(len(threads.extents), -1)
         names = [threads.variables[axis].name for axis in threads.extents]
         values: dict[str, npt.ArrayLike] = {v.name: 0 for v in variables_of(self.address.own)}

@@ -19,7 +19,8 @@ _OF_WORDS = f"soft.{ELEMENT}."
 """Device functions of a word and a shift that compute what they need of all bytes of the word."""
 
 _FIELD = 4  # bits
-_OCTET = 8
+OCTET_BITS = 8
+"""The bits of a byte."""
 
 
 def of_whole_words(value: Expr) -> Expr:
@@ -30,7 +31,7 @@ def of_whole_words(value: Expr) -> Expr:
         if not name.startswith(_OF_WORDS):
             return call
         octet, shift = byte_of(call.args[1]), constant(Analyzer().simplify(call.args[2]))
-        if octet is None or shift is None or not 0 <= shift <= _OCTET - _FIELD:
+        if octet is None or shift is None or not 0 <= shift <= OCTET_BITS - _FIELD:
             return call
         word, start = octet
         return device.device(str(call.ty.dtype), name, word, i32(start + shift))
@@ -55,5 +56,5 @@ def byte_of(value: Expr) -> tuple[Expr, int] | None:
         if known is None:
             return None
         moved, start = moved.a, known
-    is_word = str(moved.ty.dtype) == "int32" and 0 <= start <= 32 - _OCTET
+    is_word = str(moved.ty.dtype) == "int32" and 0 <= start <= 32 - OCTET_BITS
     return (moved, start) if is_word else None

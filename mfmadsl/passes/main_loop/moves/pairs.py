@@ -17,7 +17,7 @@ from tvm.ir import Call
 from tvm.sym import Analyzer
 from tvm.tirx import Expr
 
-from mfmadsl.passes.main_loop.moves.octets import byte_of
+from mfmadsl.passes.main_loop.moves.octets import OCTET_BITS, byte_of
 from mfmadsl.passes.tir import device
 from mfmadsl.passes.tir.expression import constant, i32, name_of
 from mfmadsl.passes.types.small_floats import ELEMENT
@@ -38,7 +38,6 @@ _WORDS = {"int32", "uint32"}
 _HALF = 16  # bits
 _LOW_HALVES = 0x05040100  # for `v_perm_b32`, of two words
 _NEXT_HALF = 0x01010101  # for each byte that the halves begin higher up
-_OCTET = 8
 _WORD_OCTETS = 4
 _NO_OCTETS = 0x0C000C00  # for `v_perm_b32`: zeros above each of two bytes
 
@@ -49,7 +48,7 @@ def in_pairs(values: Sequence[Expr], alone: bool = False) -> list[Expr]:
     of a kind, and leaves them as they are."""
     if len(values) % 2:
         return []
-    return _rounded(values) or _fields(values) or (_packed(values) if alone else [])
+    return _rounded(values) or _halves(values, alone)
 
 
 def _rounded(values: Sequence[Expr]) -> list[Expr]:
@@ -94,21 +93,18 @@ def _kept(both: Expr) -> Expr:
     return device.device("float32x2", "pair.kept", both) if is_floats else both
 
 
-def _packed(values: Sequence[Expr]) -> list[Expr]:
-    """The words of halves that are sums or products; nothing of other values."""
-    if not all(isinstance(v, _Packed) and str(v.ty.dtype) == "float16" for v in values):
-        return []
-    pairs = zip(values[::2], values[1::2], strict=True)
-    return [tirx.reinterpret("int32", _both(*pair)) for pair in pairs]
-
-
-def _fields(values: Sequence[Expr]) -> list[Expr]:
-    """The words of halves of which each two are fields of two words, at the same place, or computed
-    of such; nothing of other values."""
+def _halves(values: Sequence[Expr], alone: bool) -> list[Expr]:
+    """The words of halves of which each two are fields or bytes of words, or computed of such, or
+    `alone` any sums and products; nothing of other values."""
     pairs = list(zip(values[::2], values[1::2], strict=True))
-    if not all(_has_fields(*pair) for pair in pairs):
+    if not all(_has_fields(*pair) for pair in pairs) and not (alone and _are_packed(values)):
         return []
     return [tirx.reinterpret("int32", _both(*pair)) for pair in pairs]
+
+
+def _are_packed(values: Sequence[Expr]) -> bool:
+    """Whether all are halves that one instruction computes two of."""
+    return all(isinstance(each, _Packed) and str(each.ty.dtype) == "float16" for each in values)
 
 
 def _has_fields(low: Expr, high: Expr) -> bool:
@@ -127,13 +123,12 @@ def _fields_of(low: Expr, high: Expr) -> Expr | None:
     if one is None or other is None:
         return None
     if one.is_low_half_of(other):
-        moved = tirx.shift_right(one.word.astype("uint32"), one.down.astype("uint32"))
-        bits = device.masked(moved.astype("int32"), one.mask, one.bits)
-        return tirx.reinterpret("float16x2", bits)
-    if one.place != other.place:
+        halves = one.word
+    elif one.place == other.place:
+        selector = i32(_LOW_HALVES) + (one.above >> i32(3)) * i32(_NEXT_HALF)
+        halves = device.permute(other.word, one.word, Analyzer().simplify(selector))
+    else:
         return None
-    selector = i32(_LOW_HALVES) + (one.above >> i32(3)) * i32(_NEXT_HALF)
-    halves = device.permute(other.word, one.word, Analyzer().simplify(selector))
     moved = tirx.shift_right(halves.astype("uint32"), one.down.astype("uint32"))
     bits = device.masked(moved.astype("int32"), one.mask, one.bits)
     return tirx.reinterpret("float16x2", bits)
@@ -166,7 +161,7 @@ def _octets_of(low: Expr, high: Expr) -> Expr | None:
     if one is None or other is None or turned is None or turned != constant(high.args[2]):
         return None
     (word, first), (above, second) = one, other
-    places = first // _OCTET | (second // _OCTET + _WORD_OCTETS) << _HALF | _NO_OCTETS
+    places = first // OCTET_BITS | (second // OCTET_BITS + _WORD_OCTETS) << _HALF | _NO_OCTETS
     bits = device.permute(above, word, places) ^ i32(turned | turned << _HALF)
     return tirx.reinterpret("float16x2", bits)
 

@@ -46,7 +46,7 @@ def registers_of_computed(puts: Sequence[Put]) -> Computed:
 def pieces_of_computed(
     puts: Sequence[Put], k: Expr, into: Computed, is_last: bool, wait: Stmt
 ) -> list[Piece]:
-    """The words of iteration `k`, once what they need is there: the first of them do `wait`.
+    """The words that these put of iteration `k`, once what they need is there: the first do `wait`.
 
     What was loaded is hidden from LLVM up to here: it would take it apart where it was asked for,
     and wait there.
@@ -55,8 +55,6 @@ def pieces_of_computed(
     before: list[Stmt] = [wait]
     hidden: set[int] = set()
     for put in puts:
-        if id(put) not in into:
-            continue
         for fetch in put.fetches:
             if id(fetch) not in hidden and not fetch.is_fixed:
                 before += device.renewed_words(fetch.registers)

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from math import ceil, prod
 
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import Buffer, BufferStore, Expr, For, Stmt, Var
 
 from mfmadsl.model import DEFAULT_OVERLAP, OVERLAPS, Architecture, Overlap
+from mfmadsl.passes.main_loop.analysis.halves import sum_words
 from mfmadsl.passes.main_loop.analysis.register_use import (
     FEW_WORDS,
     MANY_ITERATIONS,
@@ -172,11 +172,10 @@ class Parts:
         if not self.overlap.ordered:
             return []
         kernel, chip = self.traffic.kernel, self.chip
-        threads = prod(kernel.threads.extents.values())
         tiles = {put.buffer.__chandle__(): put.buffer for put in self.traffic.puts}.values()
         lds = sum(map(known_bytes, tiles)) * self.stages
-        resident = sharing_lines(chip, lds, self._sums, ceil(threads / chip.wave_size))
-        own = sum(words(fetch) for fetch in self.repeated) * WORD * threads
+        resident = sharing_lines(chip, lds, sum_words(self.traffic.steps), kernel.waves)
+        own = sum(words(fetch) for fetch in self.repeated) * WORD * kernel.thread_count
         as_they_are = all(put.is_plain and put.is_straight for put in self.traffic.puts)
         if not asks_late(chip, own, resident, self._products, self.has_few_loads, as_they_are):
             return []
@@ -186,25 +185,13 @@ class Parts:
         together = zip(self.repeated, asked, strict=True)
         return [fetch for fetch, most in together if most > lines and id(fetch) not in soon]
 
-    @property
-    def _sums(self) -> int:
-        """Registers of a lane that matrix instructions add to."""
-        stores = (s for step in self.traffic.steps for s in step.computing)
-        summed = {
-            s.buffer.__chandle__(): s.buffer
-            for s in stores
-            if self.traffic.main.instructions.has(s.value)
-        }
-        return sum(map(known_bytes, summed.values())) // WORD
-
     @cached_property
     def _products(self) -> float:
         """Cycles of a SIMD's matrix instructions in an iteration."""
         instructions, chip = self.traffic.main.instructions, self.chip
         values = (s.value for step in self.traffic.steps for s in step.computing)
         of_wave = sum(instructions.time(value) for value in values if instructions.has(value))
-        threads = prod(self.traffic.kernel.threads.extents.values())
-        return of_wave * threads / chip.wave_size / chip.simds
+        return of_wave * self.traffic.kernel.thread_count / chip.wave_size / chip.simds
 
     @cached_property
     def has_few_loads(self) -> bool:

@@ -13,7 +13,6 @@ It is for products of few rows, whose waves share nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import ceil, prod
 
 from tvm.tirx import AllocBuffer, Buffer, BufferStore, Expr, For, ForKind, SeqStmt, Stmt, Var
 
@@ -43,8 +42,7 @@ class _RegisterIterations:
         """For the registers of each fetch, those of another set; those of the first are its own."""
         traffic, kernel = self.parts.traffic, self.parts.traffic.kernel
         own, sums = sum(map(words, self.parts.repeated)), sum_words(traffic.steps)
-        waves = ceil(prod(kernel.threads.extents.values()) / kernel.chip.wave_size)
-        most = register_sets(own, waves, kernel.groups, sums, kernel.chip)
+        most = register_sets(own, kernel.waves, kernel.groups, sums, kernel.chip)
         if kernel.register_use is not RegisterUse.TWO_AHEAD:
             most = 1
         return [
