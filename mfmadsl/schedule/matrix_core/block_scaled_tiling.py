@@ -19,12 +19,12 @@ from mfmadsl.schedule.matrix_core.selection import loads_of
 from mfmadsl.schedule.matrix_core.store_columns import columns_of
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     candidates,
-    fastest_first,
     parts_worth_a_look,
     throughput,
 )
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
+from mfmadsl.schedule.matrix_core.tiling.fastest import fastest_first
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import (
     check_parts,

@@ -24,10 +24,10 @@ from mfmadsl.schedule.matrix_core.tile_loops import WORD
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     ProductShape,
     estimated,
-    fastest_first,
     throughput,
 )
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ColumnsTogether, columns_together
+from mfmadsl.schedule.matrix_core.tiling.fastest import fastest_first
 from mfmadsl.schedule.matrix_core.tiling.legal import check_tiling
 from mfmadsl.schedule.matrix_core.tiling.reads import MemoryRead, k_bytes_of
 from mfmadsl.schedule.matrix_core.tiling.resources import CHUNK, Loads, registers

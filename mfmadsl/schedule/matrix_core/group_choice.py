@@ -62,7 +62,7 @@ def grouped_cases(
     choice = _choice(product, intrinsic, chip)
     if isinstance(product.rows, int):
         return [Case(choice.ranked(product.rows)[0][1])]
-    return cases_of(choice.ranked, lambda rows, each: choice.estimate(rows, each).seconds, {})
+    return cases_of(choice.ranked, choice.estimate, {})
 
 
 def grouped_tilings(
@@ -148,9 +148,9 @@ class _Choice:
         """Of rows that are even, and of a group that has half of them."""
         found = [estimate(each, tiling) for each in self.on_chip(rows, tiling.instruction)]
         return Estimate(
-            sum(each.seconds for each in found),
             sum(each.unlimited for each in found),
             sum(each.read for each in found),
+            lambda: sum(each.seconds for each in found),
         )
 
     def ranked(self, rows: int) -> list[tuple[Estimate, Tiling]]:

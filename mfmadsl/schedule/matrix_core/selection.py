@@ -91,17 +91,17 @@ def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
         found = estimated(shape, list(named.values()), chip)
         return [each for each in found if not whole or each[1].split_k == 1]
 
-    def seconds(extent: int, tiling: Tiling) -> float:
+    def of_one(extent: int, tiling: Tiling) -> Estimate:
         if tiling.instruction not in instructions:
             instructions[tiling.instruction] = instruction_of(product, asked, tiling, chip)
-        return estimate(on_chip(extent, tiling.instruction), tiling).seconds
+        return estimate(on_chip(extent, tiling.instruction), tiling)
 
     measured: dict[int, Tiling] = {}
     for extent in BORDERS if places == [1] else ():  # what is measured for an M serves its bucket
         alike = list(known(extent)[0].values())
         if found := _tuned(_at(product, places, extent), alike, chip):
             measured[extent] = found
-    return cases_of(estimates, seconds, measured)
+    return cases_of(estimates, of_one, measured)
 
 
 def _symbolic(product: Product) -> list[int]:

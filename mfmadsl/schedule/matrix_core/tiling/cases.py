@@ -12,8 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mfmadsl.model import Tiling
-from mfmadsl.schedule.matrix_core.tiling.choice import fastest_of
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate
+from mfmadsl.schedule.matrix_core.tiling.fastest import (
+    Estimated,
+    fastest_of,
+    least_seconds,
+    within,
+)
 
 MOST = 8
 """Cases: of more, compiling takes too long."""
@@ -24,6 +29,7 @@ _ENOUGH = 1.05  # of what all tilings together lose at an extent, with which cas
 _FAR = 1.25  # of the best tiling's time, from which on a tiling is not looked at between extents
 _IDLE = 1.15  # times as long a tiling is taken to need where more waves along K need no longer
 _KEPT = 1.05  # of the best tiling's time, up to which a tiling is a candidate for others as well
+_NEAR = 1.35  # of the least time, up to which a tiling may be one
 _CANDIDATES = 6  # of each extent looked at
 _FURTHER = 4  # the part of the way to the next border at which an extent is looked at, too
 _LARGEST = 16384
@@ -53,18 +59,17 @@ class Case:
     up_to: tuple[int, ...] = ()
 
 
-Estimates = Sequence[tuple[Estimate, Tiling]]
 Losses: TypeAlias = npt.NDArray[np.float64]
 
 
 def cases_of(
-    estimated: Callable[[int], Estimates],
-    seconds: Callable[[int, Tiling], float],
+    estimated: Callable[[int], Sequence[Estimated]],
+    of_one: Callable[[int, Tiling], Estimate],
     tuned: Mapping[int, Tiling],
 ) -> list[Case]:
     """The cases that should be the fastest over all extents, the last for the largest.
 
-    `estimated` gives the tilings for an extent, `seconds` is the time of any, and `tuned` are those
+    `estimated` gives the tilings for an extent, `of_one` the time of any, and `tuned` are those
     that were measured for some of `BORDERS`: there no other one is taken.
 
     There are as few cases as come close to what all tilings would lose everywhere, and at most
@@ -72,7 +77,7 @@ def cases_of(
     """
     found = [tiling for extent in _OFFERING for tiling in _candidates(estimated(extent))]
     tilings = list(dict.fromkeys([*tuned.values(), *found]))
-    losses, times = _losses_at_borders(tilings, seconds, tuned)
+    losses, times = _losses_at_borders(tilings, of_one, tuned)
     chosen = _cover(losses, len(set(tuned.values())))
     best = _best(losses, times, chosen)
     ends: dict[int, list[int]] = {}
@@ -84,13 +89,14 @@ def cases_of(
     return [Case(tilings[place], tuple(ends[place])) for place in order]
 
 
-def _candidates(found: Estimates) -> list[Tiling]:
+def _candidates(found: Sequence[Estimated]) -> list[Tiling]:
     """The fastest tiling, and others about as fast: of each size of tiles the best one."""
-    by_size: dict[tuple[object, ...], list[tuple[Estimate, Tiling]]] = {}
-    for each, tiling in found:
+    near = within(found, _NEAR)
+    by_size: dict[tuple[object, ...], list[Estimated]] = {}
+    for each, tiling in near:
         by_size.setdefault(_size(tiling), []).append((each, tiling))
-    seconds = {tiling: each.seconds for each, tiling in found}
-    best = fastest_of(found)
+    seconds = {tiling: each.seconds for each, tiling in near}
+    best = fastest_of(near)
     others = sorted(map(fastest_of, by_size.values()), key=lambda tiling: seconds[tiling])
     close = [tiling for tiling in others if seconds[tiling] <= _KEPT * seconds[best]]
     return list(dict.fromkeys([best, *close[:_CANDIDATES]]))
@@ -105,7 +111,7 @@ def _tile(tiling: Tiling) -> tuple[object, ...]:
 
 
 def _losses_at_borders(
-    tilings: Sequence[Tiling], seconds: Callable[[int, Tiling], float],
+    tilings: Sequence[Tiling], of_one: Callable[[int, Tiling], Estimate],
     tuned: Mapping[int, Tiling],
 ) -> tuple[list[list[float]], list[list[float]]]:  # fmt: skip
     """What each tiling loses up to each border, as a multiple of the least that any loses there;
@@ -118,10 +124,14 @@ def _losses_at_borders(
     ]
 
     def times(extent: int, places: Sequence[int]) -> dict[int, float]:
-        """How many times the best one's time each of these takes."""
-        found = {place: seconds(extent, tilings[place]) for place in places}
-        least = min(found.values())
-        return {place: time / least for place, time in found.items()}
+        """How many times the best one's time each of these takes, or at least, if that is far."""
+        found = {place: of_one(extent, tilings[place]) for place in places}
+        least = least_seconds(found.values())
+        far = _FAR * least
+        return {
+            place: (each.unlimited if each.unlimited > far else each.seconds) / least
+            for place, each in found.items()
+        }
 
     known = {extent: times(extent, every) for extent in _LOOKED_AT}
     # A little behind a border tiles are emptiest: there is one row of them more.

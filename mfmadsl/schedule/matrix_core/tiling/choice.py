@@ -5,7 +5,7 @@ The rules are those of the docstrings below; docs/gemm.md has them with examples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
@@ -15,6 +15,7 @@ from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ANY_COLUMNS, ColumnsTogether
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
+from mfmadsl.schedule.matrix_core.tiling.fastest import fastest_of
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import is_legal, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.occupancy import has_registers, resident
@@ -25,12 +26,8 @@ from mfmadsl.schedule.matrix_core.tiling.resources import KBytes, Loads
 
 _UNKNOWN_EXTENT = 256  # what an extent that is known at run time only is taken for
 _LONG_ROW = 1024  # bytes of a step along K
-_READS = 1.25  # of the bytes that are read, up to which others are about as many
-_SPLIT = 1.06  # of the time with K in parts, up to which it stays whole
 _LEAST_STEPS = 4  # of a workgroup that shares a tile's K, or walks over tiles
 _ROUNDS = 4  # of tiles for each compute unit, from which on workgroups are persistent
-_ABOUT = 1.03  # of a time, up to which another one is about the same
-_SAME = 1.01  # of a time, up to which the formula cannot tell
 _MOST_WAVES = 8  # of a workgroup whose waves share K
 _MADE_STEP = 64  # of k, that a wave takes at least where it makes elements of what it loads
 _MADE_ALONE = 128  # of k, where rows of A do not fill a tile: there is less to wait for
@@ -150,46 +147,6 @@ def default_tiling(
     if not found:
         raise ScheduleError(f"no tiling for {intrinsics[0].name} fits {chip.name}")
     return fastest_of(found)
-
-
-def fastest_of(found: Sequence[tuple[Estimate, Tiling]]) -> Tiling:
-    """The tiling that should take the least time.
-
-    Of tilings that are about as fast as the fastest, those that read about the least, with most
-    waves along K if these meet in each step, and of these the fastest. Workgroups share K where
-    that is clearly faster: the estimate favours it. Fragments come past the LDS where that is
-    more than about as fast.
-    """
-    staged = [pair for pair in found if pair[1].stages]
-    if staged and min(e.seconds for e, _ in staged) <= _ABOUT * min(e.seconds for e, _ in found):
-        found = staged
-    whole = [pair for pair in found if pair[1].split_k == 1]
-    if whole and min(e.seconds for e, _ in whole) <= _SPLIT * min(e.seconds for e, _ in found):
-        found = whole
-    found = _least(found, lambda pair: pair[0].seconds, _ABOUT)
-    found = _least(found, lambda pair: pair[0].read, _READS)
-    # The formula does not know what more waves hide that meet at barriers, but what it costs to add
-    # up their sums.
-    most = max((tiling.k_waves for _, tiling in found if tiling.stages), default=0)
-    found = [pair for pair in found if not pair[1].stages or pair[1].k_waves == most]
-    found = _least(found, lambda pair: pair[0].seconds, _SAME)
-    return min(found, key=lambda pair: (pair[0].read, pair[0].unlimited))[1]
-
-
-def _least(
-    found: Sequence[tuple[Estimate, Tiling]], of: Callable[[tuple[Estimate, Tiling]], float],
-    share: float,
-) -> list[tuple[Estimate, Tiling]]:  # fmt: skip
-    """Those of which something is at most so many times the least that it is of any."""
-    most = share * min(map(of, found))
-    return [pair for pair in found if of(pair) <= most]
-
-
-def fastest_first(found: Sequence[tuple[Estimate, Tiling]]) -> list[Tiling]:
-    """`fastest_of` some tilings, and the others by the time that they should take."""
-    best = fastest_of(found)
-    others = sorted((pair for pair in found if pair[1] is not best), key=lambda p: p[0].seconds)
-    return [best, *(tiling for _, tiling in others)]
 
 
 def estimated(

@@ -8,8 +8,9 @@ work, its barriers, and until what it has asked for has come.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import ceil, prod
 
 from mfmadsl.model import SPARSE_GROUP, SPARSE_STORED, Tiling
@@ -44,12 +45,18 @@ _TURNING: dict[float, float] = {
 
 @dataclass(frozen=True)
 class Estimate:
-    """The seconds from the start of the first launch to the end of the last one; those that they
-    would be with all the power that the chip could take; and the bytes that are read."""
+    """The seconds from the start of the first launch to the end of the last one, with all the power
+    that the chip could take; the bytes that are read; and what computes `seconds`, if the power
+    that the chip gets may make it slower."""
 
-    seconds: float
     unlimited: float
     read: float
+    slowed: Callable[[], float] | None = field(default=None, compare=False)
+
+    @cached_property
+    def seconds(self) -> float:
+        """The seconds with the power that the chip gets."""
+        return self.unlimited if self.slowed is None else self.slowed()
 
 
 def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
@@ -57,7 +64,7 @@ def estimate(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
     terms = _Terms(gemm, tiling)
     after = adding_up(gemm, tiling, terms.tiles, terms.tile_bytes)
     read = terms.requested * terms.fresh
-    return Estimate(terms.powered + after, terms.fastest + after, read)
+    return Estimate(terms.fastest + after, read, lambda: terms.powered + after)
 
 
 class _Terms:

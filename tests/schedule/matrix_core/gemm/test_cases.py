@@ -195,17 +195,16 @@ class Table:
 
     tilings = (SMALL, LARGE, replace(SMALL, block=(32, 16)))
 
-    def seconds(self, extent: int, tiling: Tiling) -> float:
-        return {SMALL: extent, LARGE: 100 + extent / 2}.get(tiling, 500.0 + extent)
+    def of_one(self, extent: int, tiling: Tiling) -> Estimate:
+        return Estimate({SMALL: extent, LARGE: 100 + extent / 2}.get(tiling, 500.0 + extent), 1.0)
 
     def estimated(self, extent: int) -> list[tuple[Estimate, Tiling]]:
-        times = [(self.seconds(extent, tiling), tiling) for tiling in self.tilings]
-        return [(Estimate(time, time, 1.0), tiling) for time, tiling in times]
+        return [(self.of_one(extent, tiling), tiling) for tiling in self.tilings]
 
 
 def test_the_choice_takes_the_fastest_for_each_extent() -> None:
     table = Table()
-    few, many = cases_of(table.estimated, table.seconds, {})
+    few, many = cases_of(table.estimated, table.of_one, {})
     assert (few.tiling, many.tiling, many.up_to) == (SMALL, LARGE, ())
     (border,) = few.up_to
     assert border in BORDERS
@@ -215,5 +214,5 @@ def test_the_choice_takes_the_fastest_for_each_extent() -> None:
 def test_what_was_tuned_goes_first() -> None:
     table = Table()
     slow = table.tilings[2]
-    found = cases_of(table.estimated, table.seconds, {512: slow})
+    found = cases_of(table.estimated, table.of_one, {512: slow})
     assert [case.up_to for case in found if case.tiling == slow] == [(512,)]
