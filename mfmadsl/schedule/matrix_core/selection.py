@@ -12,7 +12,7 @@ from mfmadsl.model import Architecture, Intrinsic, Tiling
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.instruction import instruction_of
 from mfmadsl.schedule.matrix_core.stage import reads_turned
-from mfmadsl.schedule.matrix_core.tiling.cases import BORDERS, Case, cases_of
+from mfmadsl.schedule.matrix_core.tiling.cases import BORDERS, MAY_BE_CASE, Case, cases_of
 from mfmadsl.schedule.matrix_core.tiling.choice import (
     ProductShape,
     default_tiling,
@@ -88,7 +88,7 @@ def cases(product: Product, asked: Intrinsic | str | None, chip: Architecture) -
         named, shape = known(extent)
         # A kernel that splits K knows it.
         whole = number(product.extents[3]) is None
-        found = estimated(shape, list(named.values()), chip)
+        found = estimated(shape, list(named.values()), chip, MAY_BE_CASE)
         return [each for each in found if not whole or each[1].split_k == 1]
 
     def of_one(extent: int, tiling: Tiling) -> Estimate:

@@ -14,14 +14,17 @@ import numpy.typing as npt
 from mfmadsl.model import Tiling
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate
 from mfmadsl.schedule.matrix_core.tiling.fastest import (
+    MAY_BE_FASTEST,
     Estimated,
     fastest_of,
-    least_seconds,
     within,
 )
 
-MOST = 8
+MOST = 10
 """Cases: of more, compiling takes too long."""
+
+MAY_BE_CASE = 1.05 * MAY_BE_FASTEST * MAY_BE_FASTEST
+"""Of the least time, up to which a tiling may be that of a case."""
 
 _CLOSE = 1.03  # of the best tiling's time, up to which another one is as fast
 _SAME = 1.01  # of a time, up to which the estimate cannot tell
@@ -29,23 +32,18 @@ _ENOUGH = 1.05  # of what all tilings together lose at an extent, with which cas
 _FAR = 1.25  # of the best tiling's time, from which on a tiling is not looked at between extents
 _IDLE = 1.15  # times as long a tiling is taken to need where more waves along K need no longer
 _KEPT = 1.05  # of the best tiling's time, up to which a tiling is a candidate for others as well
-_NEAR = 1.35  # of the least time, up to which a tiling may be one
 _CANDIDATES = 6  # of each extent looked at
-_FURTHER = 4  # the part of the way to the next border at which an extent is looked at, too
 _LARGEST = 16384
-_LOOKED_AT = tuple(1 << n for n in range(_LARGEST.bit_length()))
-_OFFERING = (1, *_LOOKED_AT[4:])  # extents whose tilings are candidates: below 16 they are the same
-_FINE = 512  # an extent from which on rounds of tiles are few, and each changes which is best
+_LOOKED_AT = tuple(1 << n for n in range(_LARGEST.bit_length()))  # with all tilings
+_OFFERING = (1, *_LOOKED_AT[4:], 288, 608, 1536, 3072, 6144)
+"""Extents whose tilings are candidates: below 16 they are the same."""
 
+_STEPS = (16, 128), (32, 1024), (64, 8192), (128, _LARGEST)
+"""Of the borders up to some extent: as many rows as tiles have, or a part of them, so that an
+extent has as many tiles as its border."""
 
-def _between(extent: int) -> range:
-    """Sixteenths of an extent, between it and the next power of two."""
-    return range(17, 32) if extent >= _FINE else range(20, 32, 4)
-
-
-BORDERS = tuple(
-    sorted({*_LOOKED_AT, *(e * n // 16 for e in _LOOKED_AT[5:-1] for n in _between(e))})
-)
+BORDERS = (1, 2, 4, 8, *(e for (_, a), (step, b) in pairwise([(0, 0), *_STEPS])
+                         for e in range(a + step, b + 1, step)))  # fmt: skip
 """The extents that a case may be taken up to."""
 
 
@@ -91,7 +89,7 @@ def cases_of(
 
 def _candidates(found: Sequence[Estimated]) -> list[Tiling]:
     """The fastest tiling, and others about as fast: of each size of tiles the best one."""
-    near = within(found, _NEAR)
+    near = within(found, MAY_BE_CASE)
     by_size: dict[tuple[object, ...], list[Estimated]] = {}
     for each, tiling in near:
         by_size.setdefault(_size(tiling), []).append((each, tiling))
@@ -124,33 +122,24 @@ def _losses_at_borders(
     ]
 
     def times(extent: int, places: Sequence[int]) -> dict[int, float]:
-        """How many times the best one's time each of these takes, or at least, if that is far."""
-        found = {place: of_one(extent, tilings[place]) for place in places}
-        least = least_seconds(found.values())
-        far = _FAR * least
-        return {
-            place: (each.unlimited if each.unlimited > far else each.seconds) / least
-            for place, each in found.items()
-        }
+        """How many times the best one's time each of these takes."""
+        found = {place: of_one(extent, tilings[place]).seconds for place in places}
+        least = min(found.values())
+        return {place: time / least for place, time in found.items()}
 
     known = {extent: times(extent, every) for extent in _LOOKED_AT}
-    # A little behind a border tiles are emptiest: there is one row of them more.
-    first = [1, *(a + (b - a) // _FURTHER + 1 for a, b in pairwise(BORDERS))]
-    losses, slowest = [], []
-    for start, end in zip(first, BORDERS, strict=True):
-        here = []
-        measured = tilings.index(tuned[end]) if end in tuned else None
-        for extent in {start: 0, end: 0}:
-            if extent not in known:
-                below, above = (known[each] for each in _around(extent))
-                nearest = [min(below[each], above[each]) for each in every]
-                near = times(extent, [each for each in every if nearest[each] <= _FAR])
-                known[extent] = {e: near.get(e, nearest[e]) for e in every}
-            here.append(_losses(known[extent], more_waves, measured))
-        worst = [max(each) for each in zip(*here, strict=True)]
-        losses.append([each / min(worst) for each in worst])
-        slowest.append([max(known[start][each], known[end][each]) for each in every])
-    return losses, slowest
+    losses, slower = [], []
+    for border in BORDERS:
+        if border not in known:
+            below, above = (known[each] for each in _around(border))
+            nearest = [min(below[each], above[each]) for each in every]
+            near = times(border, [each for each in every if nearest[each] <= _FAR])
+            known[border] = {e: near.get(e, nearest[e]) for e in every}
+        measured = tilings.index(tuned[border]) if border in tuned else None
+        here = _losses(known[border], more_waves, measured)
+        losses.append([each / min(here) for each in here])
+        slower.append(list(known[border].values()))
+    return losses, slower
 
 
 def _best(

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 
 from mfmadsl.language import library
 from mfmadsl.model import Architecture, Intrinsic, Tiling, product_of
 from mfmadsl.schedule.error import ScheduleError
 from mfmadsl.schedule.matrix_core.tiling.columns_together import ANY_COLUMNS, ColumnsTogether
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
-from mfmadsl.schedule.matrix_core.tiling.fastest import fastest_of
+from mfmadsl.schedule.matrix_core.tiling.cost import estimate
+from mfmadsl.schedule.matrix_core.tiling.fastest import MAY_BE_FASTEST, Estimated, fastest_of
+from mfmadsl.schedule.matrix_core.tiling.floor import floor_seconds
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.legal import is_legal, makes_gemm
 from mfmadsl.schedule.matrix_core.tiling.occupancy import has_registers, resident
@@ -143,16 +144,17 @@ def default_tiling(
 
     Raises ScheduleError if none fits.
     """
-    found = estimated(shape, intrinsics, chip)
+    found = estimated(shape, intrinsics, chip, MAY_BE_FASTEST)
     if not found:
         raise ScheduleError(f"no tiling for {intrinsics[0].name} fits {chip.name}")
     return fastest_of(found)
 
 
 def estimated(
-    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture
-) -> list[tuple[Estimate, Tiling]]:
-    """The legal tilings of the instructions that are worth a look, with the time of each.
+    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture, share: float = inf
+) -> list[Estimated]:
+    """The legal tilings of the instructions that are worth a look, with the time of each; and of
+    those that surely take more than so many times the least time none has to be among them.
 
     The time is that of `cost`, which knows of the chip what the profiler does.
 
@@ -161,7 +163,21 @@ def estimated(
     four rounds of tiles of four steps on, workgroups are persistent where a compute unit holds no
     more than one of them.
     """
-    found: list[tuple[Estimate, Tiling]] = []
+    found: list[Estimated] = []
+    fastest = least = inf
+    for gemm, tiling in _worth_a_look(shape, intrinsics, chip):
+        if share < inf and floor_seconds(gemm, tiling) > share * least:
+            continue
+        each = estimate(gemm, tiling)
+        if share < inf and each.unlimited < fastest:
+            fastest, least = each.unlimited, min(least, each.seconds)
+        found.append((each, tiling))
+    return found
+
+
+def _worth_a_look(
+    shape: ProductShape, intrinsics: Sequence[Intrinsic], chip: Architecture
+) -> Iterator[tuple[GemmOnChip, Tiling]]:
     usable = [each for each in intrinsics if shape.together.are_held_by(each)] or intrinsics
     least = min(each.m for each in usable), min(each.n for each in usable)
     for intrinsic in intrinsics:
@@ -170,14 +186,12 @@ def estimated(
             if not _fits(tiling.block, (gemm.m, gemm.n), least) or _is_too_long(tiling, gemm):
                 continue
             for variant in _variants(tiling, deeper, gemm, shape):
-                if not shape.together.are_kept_by(variant, intrinsic):
-                    continue
-                found.append((estimate(gemm, variant), variant))
+                if shape.together.are_kept_by(variant, intrinsic):
+                    yield gemm, variant
         if shape.past_lds and shape.k is not None:
-            ways = past_lds(gemm, shape.one_launch)
-            kept = (each for each in ways if shape.together.are_kept_by(each, intrinsic))
-            found += [(estimate(gemm, each), each) for each in kept]
-    return found
+            for variant in past_lds(gemm, shape.one_launch):
+                if shape.together.are_kept_by(variant, intrinsic):
+                    yield gemm, variant
 
 
 def gemm_on(shape: ProductShape, intrinsic: Intrinsic, chip: Architecture) -> GemmOnChip:

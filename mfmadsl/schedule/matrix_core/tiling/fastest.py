@@ -20,7 +20,9 @@ _READS = 1.25  # of the bytes that are read, up to which others are about as man
 _SPLIT = 1.06  # of the time with K in parts, up to which it stays whole
 _ABOUT = 1.03  # of a time, up to which another one is about the same
 _SAME = 1.01  # of a time, up to which the formula cannot tell
-_LOOKED_AT = _ABOUT * _SPLIT * _ABOUT  # of the least time, up to which tilings may be the fastest
+
+MAY_BE_FASTEST = _ABOUT * _SPLIT * _ABOUT
+"""Of the least time, up to which a tiling may be what `fastest_of` takes."""
 
 
 def least_seconds(estimates: Iterable[Estimate]) -> float:
@@ -47,7 +49,7 @@ def fastest_of(found: Sequence[Estimated]) -> Tiling:
     that is clearly faster: the estimate favours it. Fragments come past the LDS where that is
     more than about as fast.
     """
-    near = within(found, _LOOKED_AT)
+    near = within(found, MAY_BE_FASTEST)
     near = _some(near, [pair for pair in near if pair[1].stages], _ABOUT)
     near = _some(near, [pair for pair in near if pair[1].split_k == 1], _SPLIT)
     near = within(near, _ABOUT)
