@@ -16,8 +16,10 @@ from tvm.tirx import PrimFunc
 import mfmadsl
 from mfmadsl.error import ArgumentError, ArgumentTypeError
 from mfmadsl.schedule import Case, ScheduleError, Tiling
+from mfmadsl.schedule.matrix_core import selection
 from mfmadsl.schedule.matrix_core.tiling.cases import BORDERS, cases_of
 from mfmadsl.schedule.matrix_core.tiling.cost import Estimate
+from mfmadsl.schedule.matrix_core.tiling.fastest import fastest_of
 from mfmadsl.schedule.workload.dense import product
 from tests.schedule.matrix_core.gemm.test_edges import plain
 from tests.schedule.random_workloads import RandomWorkload, check
@@ -209,6 +211,28 @@ def test_the_choice_takes_the_fastest_for_each_extent() -> None:
     (border,) = few.up_to
     assert border in BORDERS
     assert 192 <= border <= 224  # the times cross at 200, and 3 % are about the same
+
+
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_no_extent_between_powers_of_two_loses_much(
+    arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At these the tiling of a power of two nearby takes 1.15 to 1.6 times the best one's time:
+    tiles of other heights are a round of workgroups less."""
+    asked: list[Any] = []
+
+    def recorded(*arguments: Any) -> list[Case]:
+        asked.extend(arguments)
+        return cases_of(*arguments)
+
+    monkeypatch.setattr(selection, "cases_of", recorded)
+    cases = mfmadsl.gemm_cases(plain(te.var("m"), 4096, 4096), arch=arch)
+    estimates, of_one, _ = asked
+    borders = sorted((border, case.tiling) for case in cases for border in case.up_to)
+    for m in (270, 587, 2073, 2144, 2295, 2821, 3078, 4375, 6109):
+        taken = next((tiling for border, tiling in borders if m <= border), cases[-1].tiling)
+        best = fastest_of(estimates(m))
+        assert of_one(m, taken).seconds <= 1.12 * of_one(m, best).seconds, m
 
 
 def test_what_was_tuned_goes_first() -> None:
