@@ -245,7 +245,7 @@ class _Terms:
         shared = max(of_all, groups * max(lds, l1, beyond), groups * under_way + held)
         if work:  # one workgroup computes, and puts and reads what it has computed, in turn
             least, most = sorted((self._computed(work, groups), groups * lds))
-            shared = max(shared, most + least / groups)
+            shared = max(shared, most + least / self._apart(groups))
         # Through registers all is asked for at once, and what finds no line waits for another one.
         coming = path.latency * (1.0 if direct else max(1.0, times)) + max(l1, beyond)
         busy = self._on_simds(matrix, 1) + self.exposed
@@ -340,6 +340,12 @@ class _Terms:
         while others of its SIMD compute."""
         waves = max(1.0, self.tiling.wave_count * self.resident / self.gemm.chip.simds)
         return self._on_simds(work, groups) * (1 + _WAITING / waves)
+
+    def _apart(self, groups: int) -> float:
+        """How many parts of so many workgroups compute while the others use the LDS: each of them,
+        and where waves along K share a SIMD one more."""
+        waves = self.tiling.wave_count * groups / self.gemm.chip.simds
+        return max(groups, min(groups + 1, waves)) if self.tiling.k_waves > 1 else groups
 
     def _shared_sums(self) -> float:
         """Cycles of the LDS in which waves along K leave their sums, and others fetch them."""
