@@ -16,7 +16,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from statistics import fmean
-from unittest.mock import patch
 
 import mfmadsl
 from benchmarks.call import command, count
@@ -24,9 +23,7 @@ from benchmarks.gemm.case import Case, Shape
 from benchmarks.gemm.peer import WORKERS
 from mfmadsl.backend import build
 from mfmadsl.schedule import Tiling, gemm_schedule
-from mfmadsl.schedule.matrix_core.tiling import choice
-from mfmadsl.schedule.matrix_core.tiling.cost import Estimate, estimate
-from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
+from mfmadsl.schedule.matrix_core.gemm import gemm_tilings
 from tests.schedule.matrix_core.gemm.case import CHIPS
 
 LARGEST_WORK = 2**36  # multiply-adds of a shape: what more take is much the same
@@ -59,17 +56,9 @@ def shapes(count: int, generator: random.Random) -> Iterator[Shape]:
 
 def look(case: Case, shape: Shape, others: int, seed: int) -> Found:
     """Profile the choice for a shape, and others."""
-    ranked: list[tuple[float, Tiling]] = []
-
-    def recorded(gemm: GemmOnChip, tiling: Tiling) -> Estimate:
-        found = estimate(gemm, tiling)
-        ranked.append((found.seconds, tiling))
-        return found
-
-    with patch.object(choice, "estimate", recorded):
-        chosen = mfmadsl.gemm_tiling(case.workload(*shape), arch=case.arch)
-    ranked.sort(key=lambda pair: pair[0])
-    every = list(dict.fromkeys(tiling for _, tiling in ranked))
+    workload = case.workload(*shape)
+    chosen = mfmadsl.gemm_tiling(workload, arch=case.arch)
+    every = list(dict.fromkeys(gemm_tilings(workload, arch=case.arch)))
     tried = [chosen, *every[:others]]
     tried += random.Random(seed).sample(every[others:], min(others // 2, len(every[others:])))
     seconds = {tiling: seconds_of(case, shape, tiling) for tiling in dict.fromkeys(tried)}

@@ -23,9 +23,6 @@ from mfmadsl.schedule.matrix_core.tiling.fastest import (
 MOST = 10
 """Cases: of more, compiling takes too long."""
 
-MAY_BE_CASE = 1.05 * MAY_BE_FASTEST * MAY_BE_FASTEST
-"""Of the least time, up to which a tiling may be that of a case."""
-
 _CLOSE = 1.03  # of the best tiling's time, up to which another one is as fast
 _SAME = 1.01  # of a time, up to which the estimate cannot tell
 _ENOUGH = 1.065  # of what all tilings together lose at an extent, with which cases are content
@@ -37,6 +34,9 @@ _LARGEST = 16384
 _LOOKED_AT = tuple(1 << n for n in range(_LARGEST.bit_length()))  # with all tilings
 _OFFERING = (1, *_LOOKED_AT[4:], 288, 608, 1536, 3072, 6144)
 """Extents whose tilings are candidates: below 16 they are the same."""
+
+MAY_BE_CASE = _KEPT * MAY_BE_FASTEST * MAY_BE_FASTEST
+"""Of the least time, up to which a tiling may be that of a case."""
 
 _STEPS = (16, 128), (32, 1024), (64, 8192), (128, _LARGEST)
 """Of the borders up to some extent: as many rows as tiles have, or a part of them, so that an
@@ -128,7 +128,7 @@ def _losses_at_borders(
         return {place: time / least for place, time in found.items()}
 
     known = {extent: times(extent, every) for extent in _LOOKED_AT}
-    losses, slower = [], []
+    losses, every_time = [], []
     for border in BORDERS:
         if border not in known:
             below, above = (known[each] for each in _around(border))
@@ -138,8 +138,8 @@ def _losses_at_borders(
         measured = tilings.index(tuned[border]) if border in tuned else None
         here = _losses(known[border], more_waves, measured)
         losses.append([each / min(here) for each in here])
-        slower.append(list(known[border].values()))
-    return losses, slower
+        every_time.append(list(known[border].values()))
+    return losses, every_time
 
 
 def _best(
