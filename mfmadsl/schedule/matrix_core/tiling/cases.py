@@ -25,7 +25,7 @@ MOST = 10
 
 _CLOSE = 1.03  # of the best tiling's time, up to which another one is as fast
 _SAME = 1.01  # of a time, up to which the estimate cannot tell
-_ENOUGH = 1.065  # of what all tilings together lose at an extent, with which cases are content
+_ENOUGH = 1.04  # of what all tilings together lose at an extent, with which cases are content
 _FAR = 1.25  # of the best tiling's time, from which on a tiling is not looked at between extents
 _IDLE = 1.15  # times as long a tiling is taken to need where more waves along K need no longer
 _KEPT = 1.05  # of the best tiling's time, up to which a tiling is a candidate for others as well
