@@ -166,10 +166,10 @@ def estimated(
     found: list[Estimated] = []
     fastest = least = inf
     for gemm, tiling in _worth_a_look(shape, intrinsics, chip):
-        if share < inf and floor_seconds(gemm, tiling) > share * least:
+        if floor_seconds(gemm, tiling) > share * least:
             continue
         each = estimate(gemm, tiling)
-        if share < inf and each.unlimited < fastest:
+        if each.unlimited < fastest:
             fastest, least = each.unlimited, min(least, each.seconds)
         found.append((each, tiling))
     return found

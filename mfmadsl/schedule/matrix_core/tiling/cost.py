@@ -21,6 +21,7 @@ from mfmadsl.schedule.matrix_core.tiling import resources
 from mfmadsl.schedule.matrix_core.tiling.adding_up import adding_up
 from mfmadsl.schedule.matrix_core.tiling.asking import asked_bytes, bytes_behind, has_few_loads
 from mfmadsl.schedule.matrix_core.tiling.computing import is_uneven, turned_bytes, work_of
+from mfmadsl.schedule.matrix_core.tiling.floor import matrix_cycles, most_tiles
 from mfmadsl.schedule.matrix_core.tiling.gemm_on_chip import GemmOnChip
 from mfmadsl.schedule.matrix_core.tiling.occupancy import copied_rows, resident_groups, sets_of
 
@@ -78,7 +79,7 @@ class _Terms:
         self.steps = ceil(ceil(gemm.k / tiling.k_step) / tiling.split_k)
         self.layers = ceil(gemm.batches / blocks) * tiling.split_k
         self.tiles = self.rows * self.columns * self.layers
-        self.most = ceil(ceil(self.tiles / product.dies) / product.units_of_die)
+        self.most = most_tiles(gemm, self.tiles)
         self.copied = copied_rows(gemm, tiling)
         room = 1 if tiling.persistent else resident_groups(gemm, tiling, self.copied, self.tiles)
         self.resident = min(self.most, room)
@@ -104,7 +105,8 @@ class _Terms:
         self.sharing = sharing
         self.direct = self._is_direct()
         # What is the same at each clock.
-        self.matrix, self.work = self._matrix(), work_of(gemm, tiling, self.copied)
+        self.matrix = matrix_cycles(gemm, tiling)
+        self.work = work_of(gemm, tiling, self.copied)
         self.l1 = (self.whole_bytes + bytes_behind(gemm, tiling)) / gemm.chip.l1_bytes_per_cycle
         few = has_few_loads(gemm, tiling, self.copied, self.steps, self.direct)
         self.asks_late = tiling.stages == 1 and self._asks_late(few)
@@ -354,13 +356,6 @@ class _Terms:
             return 0.0
         sums = prod(tiling.block) * tiling.k_waves * self.gemm.sum_bytes
         return 2 * sums / self.gemm.chip.lds_bytes_per_cycle
-
-    def _matrix(self) -> float:
-        """Cycles of all matrix instructions of a step, on one matrix core."""
-        tiling, intrinsic = self.tiling, self.gemm.intrinsic
-        cycles = dict(intrinsic.cycles)[self.gemm.chip.name]
-        each = intrinsic.m * intrinsic.n * intrinsic.k
-        return tiling.block[0] * tiling.block[1] * tiling.k_step / each * cycles
 
     def _waited(self, coming: float, work: float) -> float:
         """Cycles of a step of one workgroup, whose loads are `coming` in so many before it computes
